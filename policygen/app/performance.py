@@ -67,7 +67,7 @@ from policygen.model.selection import Policies, Question
 from policygen.model.verdicts import VerifyPerformance, WorkloadPerformance
 from policygen.model.workload import Point, axes, point_name, spelled
 from policygen.opening import read_document, read_named
-from policygen.planning.memory import remembered, remembered_next
+from policygen.planning.decide import remembered, remembered_next
 from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner
 from policygen.proof.ask import ask_policies

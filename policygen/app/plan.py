@@ -34,6 +34,7 @@ from policygen.model.results import Rules, ScoredWorkload
 from policygen.model.trees import FOUND_BY_STORE, Cub, numbers
 from policygen.model.workload import Point, axes, axis_name, in_words, point_of
 from policygen.opening import first_fault
+from policygen.planning.decide import remembered
 from policygen.planning.legacy import part
 from policygen.planning.measured import (
     RUN,
@@ -43,10 +44,9 @@ from policygen.planning.measured import (
     mixed_version_remarks,
     related,
 )
-from policygen.planning.memory import check_tree, remembered
 from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner
-from policygen.planning.saved import check_decisions, check_same, remake_plan, served
+from policygen.planning.saved import check_decisions, check_same, check_tree, remake_plan, served
 from policygen.proof.oracle import open_compiler
 from policygen.proof.sites import headers_of_benchmarks
 from policygen.results.cases import NOT_ASKED, split

@@ -1,5 +1,6 @@
 """Planned changes of a tree for the results of a database, with reasons."""
 
+import hashlib
 from typing import Literal
 
 from pydantic import Field
@@ -147,6 +148,16 @@ class PlannedFile(Record):
     before: str
     """SHA-256 of the header that the plan was made for."""
     after: str
+
+
+def planned_file(path: str, edits: int, before: bytes, after: bytes) -> PlannedFile:
+    """Describes a changed header by its digests before and after."""
+    return PlannedFile(
+        path=path,
+        edits=edits,
+        before=hashlib.sha256(before).hexdigest(),
+        after=hashlib.sha256(after).hexdigest(),
+    )
 
 
 class Options(Record):

@@ -2,19 +2,20 @@
 
 import contextlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from policygen.bindings.variants import type_name
 from policygen.errors import InputError
 from policygen.headers.comments import labelled
 from policygen.headers.protocol import EntryWrite, TypeName, can_name
-from policygen.model.plans import Action, NextBest, Options, PlanDecision
-from policygen.model.results import ScoredVariant
+from policygen.model.plans import Action, Instead, Joint, Named, NextBest, Options, PlanDecision
+from policygen.model.results import ScoredVariant, ScoredWorkload
 from policygen.model.tuning import Content
 from policygen.model.workload import Point
 from policygen.planning.measured import action, gpu_name, in_scores, numbers
-from policygen.planning.places import PlacedResult
+from policygen.planning.places import Decided, PlacedResult
 from policygen.results.choice import IsWritable
 from policygen.results.together import Together
 
@@ -22,19 +23,6 @@ ChooseTogether = Callable[[Sequence[PlacedResult]], Together]
 # "int32", "uint8": names that a selector uses
 _INTEGER = re.compile(r"u?int\d+")
 INTEGERS = ("int", "long", "short", "signed char")
-
-
-@dataclass(slots=True)
-class Decided:
-    """Actions and entries for some cases."""
-
-    actions: list[Action] = field(default_factory=list)
-    writes: list[EntryWrite] = field(default_factory=list)
-
-    def add(self, other: "Decided") -> None:
-        """Adds the actions and entries of other cases."""
-        self.actions += other.actions
-        self.writes += other.writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,3 +467,107 @@ def _cost(alternative: NextBest) -> str:
         f"{alternative.scores[0]:.6f} instead of {alternative.best_score:.6f},"
         f" {abs(share):.1%} {comparison}"
     )
+
+
+# Choices that are remembered, so that a plan can be remade without databases
+
+Points = tuple[Point, ...]
+AnyJoint = TypeVar("AnyJoint", bound=Joint)
+
+
+class Memory:
+    """Chooses variants for several workloads, and remembers the choices."""
+
+    def __init__(self, choose: ChooseTogether, choose_next: ChooseNext) -> None:
+        self._choose, self._choose_next = choose, choose_next
+        self._choices: dict[Points, Together] = {}
+        self._next_choices: dict[Points, Together] = {}
+
+    def __call__(self, cases: Sequence[PlacedResult]) -> Together:
+        """Returns the same choice whenever the same workloads are given."""
+        points = _points(cases)
+        if points not in self._choices:
+            self._choices[points] = self._choose(cases)
+        return self._choices[points]
+
+    def next_best(self, cases: Sequence[PlacedResult], can: IsWritable) -> Together:
+        """Returns the next best choice; chooses again if a remembered one cannot be expressed."""
+        points = _points(cases)
+        choice = self._next_choices.get(points)
+        if choice is None or not all(can(variant.variant) for variant in choice.variants):
+            choice = self._next_choices[points] = self._choose_next(cases, can)
+        return choice
+
+    @property
+    def joint(self) -> tuple[Joint, ...]:
+        """The choices, in the order in which they were made."""
+        return tuple(_joint(Joint, *item) for item in self._choices.items())
+
+    @property
+    def instead(self) -> tuple[Instead, ...]:
+        """The next best choices, where there are any."""
+        return tuple(
+            _joint(Instead, *item) for item in self._next_choices.items() if item[1].variants
+        )
+
+
+def remembered_next(instead: Iterable[Instead]) -> ChooseNext:
+    """Repeats a plan's next best choices, unless an entry can no longer express them."""
+    instead_by_points = {
+        tuple(named.point for named in record.workloads): record for record in instead
+    }
+
+    def choose(cases: Sequence[PlacedResult], can: IsWritable) -> Together:
+        record = instead_by_points.get(_points(cases))
+        if record is None or len(record.variants) != len(cases):
+            return Together((), "the plan knows no other variant")
+        if not all(can(variant.variant) for variant in record.variants):
+            return Together((), "the plan's other variant cannot be expressed")
+        return Together(record.variants, record.reason)
+
+    return choose
+
+
+def remembered(joint: Iterable[Joint]) -> ChooseTogether:
+    """Repeats a plan's choices."""
+    joint_by_points = {tuple(named.point for named in record.workloads): record for record in joint}
+
+    def choose(cases: Sequence[PlacedResult]) -> Together:
+        record = joint_by_points.get(_points(cases))
+        if record is None or len(record.variants) not in {0, len(cases)}:
+            raise InputError("the plan does not name the variant that serves all of them")
+        return Together(record.variants, record.reason)
+
+    return choose
+
+
+def chosen_alone(scored: ScoredWorkload) -> ScoredWorkload:
+    """Returns a workload's results with only the chosen variant."""
+    choice = scored.choice
+    label = choice.variant if choice else None
+    return scored.model_copy(
+        update={
+            "choice": choice.model_copy(update={"rejected": ()}) if choice else None,
+            "reasoning": None,
+            "variants": tuple(
+                _scores(variant) for variant in scored.variants if variant.variant == label
+            ),
+        }
+    )
+
+
+def _joint(kind: type[AnyJoint], points: Points, choice: Together) -> AnyJoint:
+    return kind(
+        workloads=tuple(map(Named.of, points)),
+        variants=tuple(map(_scores, choice.variants)),
+        reason=choice.reason,
+    )
+
+
+def _scores(variant: ScoredVariant) -> ScoredVariant:
+    names = ("variant", "score", "min", "mean", "max")
+    return ScoredVariant(**{name: getattr(variant, name) for name in names})
+
+
+def _points(cases: Sequence[PlacedResult]) -> Points:
+    return tuple(case.measurement.point for case in cases)

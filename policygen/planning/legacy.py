@@ -8,14 +8,13 @@ from pydantic import BaseModel
 from policygen.headers.specializations.siblings import Headers, beside, is_read
 from policygen.headers.spelling import splice
 from policygen.model.arch import arch_number
-from policygen.model.plans import Action, Plan
+from policygen.model.plans import Action, Plan, planned_file
 from policygen.model.results import ScoredWorkload
 from policygen.model.selection import Effect, Selected
 from policygen.model.trees import Cub
 from policygen.model.tuning import Value, entry_name, spell
 from policygen.model.workload import Point, in_words
 from policygen.planning.measured import measurements
-from policygen.planning.memory import planned_file
 
 
 def headers_beside(benchmarks: Iterable[str], cub: Cub, headers: Headers) -> set[str]:

@@ -11,9 +11,8 @@ from policygen.model.plans import Reached
 from policygen.model.selection import Delta, DeltaRow, Values
 from policygen.model.tuning import changes as told_changes
 from policygen.model.workload import Point
-from policygen.planning.decide import Decided
 from policygen.planning.judge import WhyNot, differs
-from policygen.planning.places import PlacedResult, by_entry
+from policygen.planning.places import Decided, PlacedResult, by_entry
 
 
 def not_as_written(

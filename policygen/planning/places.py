@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import NamedTuple
 
 from policygen.errors import InputError
-from policygen.headers.protocol import Dialect, Spot, TypeName
+from policygen.headers.protocol import Dialect, EntryWrite, Spot, TypeName
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.plans import Action
@@ -282,3 +282,16 @@ def _matches_policy(case: PlacedResult, label: str, *, whole: bool) -> bool:
             current.get(name) == value for name, value in expected.items()
         )
     return False
+
+
+@dataclass(slots=True)
+class Decided:
+    """Actions and entries for some cases."""
+
+    actions: list[Action] = field(default_factory=list)
+    writes: list[EntryWrite] = field(default_factory=list)
+
+    def add(self, other: "Decided") -> None:
+        """Adds the actions and entries of other cases."""
+        self.actions += other.actions
+        self.writes += other.writes

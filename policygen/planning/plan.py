@@ -20,6 +20,7 @@ from policygen.model.plans import (
     Reached,
     Said,
     Unsaid,
+    planned_file,
 )
 from policygen.model.results import ScoredWorkload
 from policygen.model.selection import Delta, DeltaRow, Values
@@ -27,7 +28,8 @@ from policygen.model.workload import Point
 from policygen.planning.decide import (
     ChooseNext,
     ChooseTogether,
-    Decided,
+    Memory,
+    chosen_alone,
     decide,
     none_other,
     settled_without,
@@ -44,8 +46,8 @@ from policygen.planning.losses import (
     strayed,
 )
 from policygen.planning.measured import Measurement, Refused, Spaces, measurements
-from policygen.planning.memory import Memory, chosen_alone, planned_file
 from policygen.planning.places import (
+    Decided,
     FixedValues,
     PlacedResult,
     bounded,

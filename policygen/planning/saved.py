@@ -1,20 +1,22 @@
 """Remakes a plan's edits from its decisions: no edit in a plan file is applied as it stands."""
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from policygen.bindings.recorded import benchmark_of, version_of
 from policygen.bindings.words import archs
-from policygen.errors import InputError
+from policygen.errors import InputError, PolicygenError, together
 from policygen.headers.protocol import NotKeptError
+from policygen.headers.spelling import splice
 from policygen.model.arch import arch_number
 from policygen.model.plans import Plan
 from policygen.model.results import ScoredWorkload
 from policygen.model.selection import DeltaRow, Values
 from policygen.model.tuning import TuningHeader
 from policygen.model.workload import in_words, parse_label
-from policygen.planning.memory import remembered_next
+from policygen.planning.decide import remembered_next
 from policygen.planning.places import FixedValues, PlacedResult, bounded, leaving, said_in_full
 from policygen.planning.plan import NotWritableError, Planner, Settled
 
@@ -97,6 +99,35 @@ def _labels(plan: Plan) -> Iterator[tuple[str, str]]:
     for joint in (*plan.joint, *plan.instead):
         pairs = zip(joint.workloads, joint.variants, strict=False)
         yield from ((named.benchmark, variant.variant) for named, variant in pairs)
+
+
+# The headers that a plan changes, before and after.
+
+
+def check_tree(plan: Plan, data: Mapping[str, bytes]) -> None:
+    """Raises if headers are not those that the plan was made for."""
+    errors: list[PolicygenError] = []
+    for file in plan.files:
+        before = data.get(file.path)
+        if before is None:
+            words = f"the plan changes {file.path}, but has no results for it"
+            errors.append(InputError(words, "The plan was changed; make it again."))
+        elif hashlib.sha256(before).hexdigest() != file.before:
+            words = f"{file.path} is not the file that the plan was made for"
+            remedy = "Make the plan again, or name its tree with --cub."
+            errors.append(InputError(words, remedy))
+    if errors:
+        raise together(errors)
+
+
+def changed_headers(plan: Plan, data: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Applies a plan to the headers it was made for."""
+    return {
+        file.path: splice(
+            file.path, data[file.path], [edit for edit in plan.edits if edit.path == file.path]
+        )
+        for file in plan.files
+    }
 
 
 # Later architectures that share a changed policy.

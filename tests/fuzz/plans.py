@@ -18,8 +18,14 @@ from policygen.headers.spelling import splice
 from policygen.model.plans import Plan
 from policygen.model.records import Span
 from policygen.model.tuning import Edit
-from policygen.planning.memory import changed_headers, check_tree, remembered
-from policygen.planning.saved import check_decisions, check_same, remake_plan
+from policygen.planning.decide import remembered
+from policygen.planning.saved import (
+    changed_headers,
+    check_decisions,
+    check_same,
+    check_tree,
+    remake_plan,
+)
 from tests.fuzz import command
 from tests.planning.pretend import (
     KEYED,

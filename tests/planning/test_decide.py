@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from policygen.model.benchmarks import ParameterRange
-from policygen.planning.memory import changed_headers
+from policygen.planning.saved import changed_headers
 from policygen.results.together import Together
 from tests.planning.pretend import (
     KEYED,

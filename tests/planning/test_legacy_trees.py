@@ -7,7 +7,7 @@ import pytest
 
 from policygen.app.effect import Planned as PlannedTree
 from policygen.app.effect import effect_of, with_families
-from policygen.planning.memory import changed_headers
+from policygen.planning.saved import changed_headers
 from tests.planning.test_every_family import same_for_all, winners
 from tests.planning.wanted import Planned
 from tests.probing import root

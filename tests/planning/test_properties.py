@@ -21,8 +21,8 @@ from policygen.headers.specializations.placement import family_spot
 from policygen.model.plans import Options
 from policygen.model.selection import FamilyKey, Selected
 from policygen.model.workload import parse_label
-from policygen.planning.memory import changed_headers
 from policygen.planning.plan import Planner
+from policygen.planning.saved import changed_headers
 from policygen.proof.oracle import open_compiler
 from policygen.results.together import Together
 from tests.planning.wanted import GPUS, assert_taken_back, benchmark, label, made, points, scored

@@ -14,11 +14,11 @@ from policygen.model.bindings import BenchmarkBinding
 from policygen.model.plans import Options, Plan
 from policygen.model.results import Choice, ScoredVariant, ScoredWorkload
 from policygen.model.trees import BoundVersion
+from policygen.planning.decide import remembered
 from policygen.planning.judge import judge
-from policygen.planning.memory import changed_headers, remembered
 from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner
-from policygen.planning.saved import check_decisions, check_same, remake_plan
+from policygen.planning.saved import changed_headers, check_decisions, check_same, remake_plan
 from policygen.proof.oracle import Compiler, compiler_for
 from policygen.proof.probe import workloads
 from policygen.proof.reading import read_tree

@@ -12,21 +12,12 @@ from policygen.app.effect import completed, effect_of, prove_plan
 from policygen.bindings.words import ladder
 from policygen.errors import EffectError
 from policygen.model.arch import arch_number
-from policygen.planning.memory import changed_headers
+from policygen.planning.saved import changed_headers
 from policygen.proof import selector_code
-from policygen.proof.all_inputs import (
-    Side,
-    compile_selectors,
-    find_selectors,
-    policies_of,
-)
+from policygen.proof.all_inputs import Side, compile_selectors, find_selectors, policies_of
 from policygen.proof.ask import ask
 from policygen.proof.oracle import ALL
-from policygen.proof.other_calls import (
-    compare_all_inputs,
-    dependent_headers,
-    find_examples,
-)
+from policygen.proof.other_calls import compare_all_inputs, dependent_headers, find_examples
 from policygen.proof.probe import QueriedTree
 from policygen.proof.sites import places
 from policygen.proof.toolchain import find_toolchain
