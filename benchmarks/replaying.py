@@ -7,9 +7,9 @@ from pathlib import Path
 from fixtures.databases.every import GPUS, Workload, benchmark_database, benchmark_of, is_variant
 from policygen import Filter, Options, Planned, ResultFiles, plan_tunings, resolve_workloads
 from policygen.app.session import Session
+from policygen.bindings.load import site_of
 from policygen.bindings.variants import value_name
 from policygen.bindings.words import archs
-from policygen.headers.protocol import site_of
 from policygen.model.plans import Action
 from policygen.model.selection import ResolvedRow, Values
 from policygen.model.tuning import Entry, Family, TuningHeader, Value

@@ -30,6 +30,9 @@ LIMIT = 600.0
 """Default time limit in seconds; even long programs take seconds."""
 QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """A container's processor time and the period that it is for, in microseconds; or `max`."""
+MEMORY = 1 << 30
+"""Bytes per compile; the largest that was measured took three quarters of it."""
+MEMINFO = Path("/proc/meminfo")
 _BOOT = (
     "import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop(1));"
     " runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
@@ -195,6 +198,21 @@ def cores() -> int:
         quota, period = map(int, QUOTA.read_text().split())
         count = min(count, -(-quota // period))
     return max(1, count)
+
+
+def workers_of(count: int | None, memory: int = MEMORY) -> int:
+    """Returns the number of workers, if each may need this many bytes."""
+    return count or max(1, min(cores(), _available_memory() // memory))
+
+
+def _available_memory() -> int:
+    """Returns the available memory in bytes."""
+    try:
+        rows = MEMINFO.read_text().splitlines()
+        # MemAvailable:   23456789 kB
+        return next(int(row.split()[1]) for row in rows if row.startswith("MemAvailable:")) << 10
+    except (OSError, StopIteration):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import pytest
 
 from policygen import process
 from policygen.errors import InputError, MissingToolError, ProcessError
-from policygen.process import ending, output, run, threads
+from policygen.process import ending, output, run, threads, workers_of
 
 ROOT = Path(process.__file__).parent
 SLEEP = [sys.executable, "-c", "import time; print(1, flush=True); time.sleep(60)"]
@@ -221,6 +221,31 @@ def test_only_cores_that_this_process_may_use_count(
     if quota:
         process.QUOTA.write_text(f"{quota}\n")
     assert process.cores() == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "cores", "memory", "expected"),
+    [
+        (None, 8, 100 << 30, 8),
+        (None, 8, 3 << 30, 3),
+        (None, 8, 100 << 20, 1),
+        (5, 2, 1, 5),
+    ],
+)
+def test_as_many_compile_at_once_as_cores_and_memory_allow(
+    monkeypatch, given, cores, memory, expected
+):
+    monkeypatch.setattr(process, "cores", lambda: cores)
+    monkeypatch.setattr(process, "_available_memory", lambda: memory)
+    with threads(workers_of(given)) as pool:
+        assert pool._max_workers == expected
+
+
+def test_memory_is_what_the_system_tells(monkeypatch, tmp_path):
+    known = process._available_memory()
+    assert known > 1 << 26
+    monkeypatch.setattr(process, "MEMINFO", tmp_path / "absent")
+    assert process._available_memory() > 1 << 26
 
 
 def test_a_program_has_as_long_as_it_is_given():

@@ -21,7 +21,7 @@ from policygen.model.tuning import Entry, Family, TuningHeader
 from policygen.model.workload import Point, point_name
 from policygen.paths import cache_folder
 from policygen.portable import nearby
-from policygen.process import threads
+from policygen.process import threads, workers_of
 from policygen.proof.changes import Touched, touched
 from policygen.proof.kernel_build import KernelTools, Tools
 from policygen.proof.kernel_calls import (
@@ -33,7 +33,7 @@ from policygen.proof.kernel_calls import (
     sources,
 )
 from policygen.proof.kernel_comparison import compile_sides
-from policygen.proof.kernel_units import KernelCompiler, left_alone, tuned, unread, workers_of
+from policygen.proof.kernel_units import KernelCompiler, left_alone, tuned, unread
 from policygen.proof.lexemes import first_difference
 from policygen.proof.reading import ReadTree, read_tree
 from policygen.proof.sites import nothing_bound

@@ -31,10 +31,9 @@ from policygen.model.trees import BoundVersion, Cub, numbers
 from policygen.outputs import write_output
 from policygen.paths import cache_folder
 from policygen.portable import nearby
-from policygen.process import run, threads
+from policygen.process import run, threads, workers_of
 from policygen.proof.kernel_build import Tools
 from policygen.proof.kernel_comparison import demangled, pairs, same, short, summary
-from policygen.proof.kernel_units import workers_of
 from policygen.proof.programs import compile_unit, headers_in, units_of
 from policygen.proof.toolchain import find_toolchain, to_install
 from policygen.rendering import fill

@@ -30,7 +30,7 @@ from policygen.headers.benchmark_sources import (
 from policygen.model.machine_code import DumpIndex, SassCompiles, VerifySass
 from policygen.model.workload import in_words
 from policygen.paths import cache_folder
-from policygen.process import threads
+from policygen.process import threads, workers_of
 from policygen.proof import kernel_units
 from policygen.proof.kernel_build import KernelTools
 from policygen.proof.kernel_calls import Checkout, find_nvbench
@@ -41,7 +41,7 @@ from policygen.proof.kernel_comparison import (
     find_kernel_tools,
     verdicts,
 )
-from policygen.proof.kernel_units import KernelCompiler, workers_of
+from policygen.proof.kernel_units import KernelCompiler
 from policygen.steps import Progress
 from policygen.trees.layout import tree_content
 

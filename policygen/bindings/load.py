@@ -256,6 +256,18 @@ def bound(version: BoundVersion) -> tuple[Bound, ...]:
     )
 
 
+def site_of(
+    benchmark: BenchmarkBinding, version: BoundVersion, dialect: Dialect
+) -> tuple[Bound, Site]:
+    """Returns the benchmark's site in a dialect, and its algorithm."""
+    for algorithm in bound(version):
+        if benchmark in algorithm.benchmarks:
+            site = algorithm.site(benchmark.site, dialect)
+            if site is not None:
+                return algorithm, site
+    raise InputError(f"{benchmark.name} has no family of tunings in CUB {version.plain}")
+
+
 def _bound_by_files(version: BoundVersion) -> tuple[Bound, ...]:
     """Returns the algorithms from the binding files alone."""
     at = _nearest(version)

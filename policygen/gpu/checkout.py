@@ -27,7 +27,7 @@ from policygen.model.benchmarks import Benchmark
 from policygen.model.trees import BoundVersion, Cub
 from policygen.model.workload import BASE, axis_name, in_words, parse_label, shortened
 from policygen.paths import cache_folder, write_atomically
-from policygen.process import threads
+from policygen.process import threads, workers_of
 from policygen.proof.compile import (
     Listings,
     Made,
@@ -37,7 +37,6 @@ from policygen.proof.compile import (
     unit_file,
 )
 from policygen.proof.kernel_calls import BASE_MACROS, HEADER, PACKAGE, benchmark_text, type_of
-from policygen.proof.kernel_units import workers_of
 from policygen.proof.toolchain import Toolchain, program
 from policygen.results.tables import DeclaredAxes
 from policygen.steps import HowFar, Progress, follow

@@ -19,7 +19,7 @@ from policygen.gpu.units import FUNCTION
 from policygen.model.arch import arch_number
 from policygen.model.workload import BASE
 from policygen.paths import cache_failure, cache_folder, write_atomically
-from policygen.process import stopping, threads
+from policygen.process import stopping, threads, workers_of
 from policygen.proof.compile import (
     Listings,
     Made,
@@ -28,7 +28,6 @@ from policygen.proof.compile import (
     remembered,
     unit_file,
 )
-from policygen.proof.kernel_units import workers_of
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.units import check_unnamed
 from policygen.steps import TICK, HowFar, Progress

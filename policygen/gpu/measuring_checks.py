@@ -18,9 +18,8 @@ from policygen.gpu.machine import (
 )
 from policygen.installation import add
 from policygen.model.machine import Check, CheckState, failed_check
-from policygen.process import cores
+from policygen.process import MEMORY, cores, workers_of
 from policygen.proof.compile import attempt
-from policygen.proof.kernel_units import MEMORY, workers_of
 from policygen.proof.toolchain import Toolchain, find_toolchain
 from policygen.results.noise import prior_of
 

@@ -11,13 +11,7 @@ import policygen
 from policygen.cache import digest
 from policygen.errors import InputError, PolicygenError
 from policygen.gpu.candidates import CompiledBatch, WorkloadSearch
-from policygen.gpu.cluster import (
-    ClusterClient,
-    ClusterCompiler,
-    ClusterGpu,
-    ClusterGpus,
-    connected,
-)
+from policygen.gpu.cluster import ClusterClient, ClusterCompiler, ClusterGpu, ClusterGpus, connected
 from policygen.gpu.cluster_workers import GpuAsk
 from policygen.gpu.compiling import (
     MEMORY,
@@ -37,9 +31,8 @@ from policygen.gpu.pool import Asked, GpuPool, LocalGpu, StopAskedError
 from policygen.gpu.rounds import Keeps, runtime_spots
 from policygen.gpu.tools import Sanitizes, WatchedWorkload, find_sanitizer, sanitize
 from policygen.gpu.units import runner_text
-from policygen.process import Stopped
+from policygen.process import Stopped, workers_of
 from policygen.proof.compile import Listings
-from policygen.proof.kernel_units import workers_of
 from policygen.proof.toolchain import Toolchain, find_toolchain
 from policygen.steps import Note
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from policygen.bindings.load import Bound, bound
 from policygen.bindings.variants import (
     by_print,
     expected_values,
@@ -21,8 +20,7 @@ from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule
 from policygen.model.plans import Target
 from policygen.model.records import Span
 from policygen.model.selection import ANY_OTHER, DeltaRow, Selected, Values
-from policygen.model.trees import BoundVersion, Cub
-from policygen.model.trees import Dialect as trees_Dialect
+from policygen.model.trees import Cub
 from policygen.model.tuning import (
     AddedMember,
     Content,
@@ -416,15 +414,3 @@ def _join(texts: Iterable[str]) -> str:
             joined = joined.removesuffix(newline)
         joined += text
     return joined
-
-
-def site_of(
-    benchmark: BenchmarkBinding, version: BoundVersion, dialect: trees_Dialect
-) -> tuple[Bound, Site]:
-    """Returns the benchmark's site in a dialect, and its algorithm."""
-    for algorithm in bound(version):
-        if benchmark in algorithm.benchmarks:
-            site = algorithm.site(benchmark.site, dialect)
-            if site is not None:
-                return algorithm, site
-    raise InputError(f"{benchmark.name} has no family of tunings in CUB {version.plain}")

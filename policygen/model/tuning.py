@@ -1,7 +1,7 @@
 """The contents of a tuning header: families, entries, members, policy chains; and changes to it."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -270,6 +270,34 @@ def steps(families: Iterable[Family]) -> set[str]:
     """Returns the architectures at which another return may apply."""
     end_by_start = ends(families)
     return {f"sm{number}" for number in {*end_by_start, *end_by_start.values()} if number != ALWAYS}
+
+
+# Values and families of policies
+
+Aggregates = Mapping[str, tuple[tuple[str, str], ...]]
+
+
+def leaf_paths(aggregates: Aggregates, name: str, within: str = "") -> Iterator[str]:
+    """Yields the paths of a struct's values, including nested ones: `scan.threads`."""
+    for member, type_name in aggregates.get(name, ()):
+        inner = type_name.rpartition("::")[2]
+        if inner in aggregates and inner != name:
+            yield from leaf_paths(aggregates, inner, f"{within}{member}.")
+        else:
+            yield f"{within}{member}"
+
+
+def used_families(chains: Sequence[PolicyChain], scope: str, arch: str) -> frozenset[str]:
+    """Returns the families that an architecture's policy reads, according to the source."""
+    for chain in chains:
+        if chain.namespace == scope:
+            fitting = [
+                policy for policy in chain.policies if arch_number(policy.arch) <= arch_number(arch)
+            ]
+            if fitting:
+                newest = max(fitting, key=lambda policy: arch_number(policy.arch))
+                return frozenset(use.family for use in newest.uses)
+    return frozenset()
 
 
 # Changes: present and new text

@@ -30,9 +30,8 @@ from policygen.headers.selectors.functions import (
 from policygen.headers.text import Text, reachable, read_bytes
 from policygen.model.arch import arch_number
 from policygen.model.selection import InputChange
-from policygen.model.tuning import ENTRY, Marked, Value, spell
+from policygen.model.tuning import ENTRY, Marked, Value, leaf_paths, spell
 from policygen.proof import answers, selector_code
-from policygen.proof.ask import leaf_paths
 from policygen.proof.compile import RefusedError, TranslationUnit, compile_divided
 from policygen.proof.selector_code import (
     Array,

@@ -1,7 +1,7 @@
 """Queries the compiler for what a tree selects: values, entries, and keys."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -22,7 +22,7 @@ from policygen.model.selection import (
     Whole,
 )
 from policygen.model.trees import Cub
-from policygen.model.tuning import Marked, Value
+from policygen.model.tuning import Marked, Value, leaf_paths
 from policygen.model.workload import Point
 from policygen.proof import answers
 from policygen.proof.answers import spelled
@@ -204,7 +204,6 @@ def _whole_policy(question: Question, row: Sequence[str]) -> Whole:
     )
 
 
-Aggregates = Mapping[str, tuple[tuple[str, str], ...]]
 # "128" of "MemBoundScaling<128, 24, long>"; not "(BlockScanAlgorithm)2"
 _COUNT = re.compile(r"(?<![\w)])\d+")
 
@@ -236,16 +235,6 @@ def policy_fields(
 def _without_scaled_counts(name: str) -> str:
     """Removes the counts from a scaled type: different counts can scale to the same policy."""
     return _COUNT.sub("·", name) if "Scaling<" in name else name
-
-
-def leaf_paths(aggregates: Aggregates, name: str, within: str = "") -> Iterator[str]:
-    """Yields the paths of a struct's values, including nested ones: `scan.threads`."""
-    for field, type_name in aggregates.get(name, ()):
-        inner = type_name.rpartition("::")[2]
-        if inner in aggregates and inner != name:
-            yield from leaf_paths(aggregates, inner, f"{within}{field}.")
-        else:
-            yield f"{within}{field}"
 
 
 @lru_cache(maxsize=256)

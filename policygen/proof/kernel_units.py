@@ -1,6 +1,5 @@
 """Compiles the kernels of workloads in parallel, each unit once."""
 
-import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
@@ -14,21 +13,16 @@ from policygen.model.arch import arch_number, is_amd
 from policygen.model.machine_code import Dump, DumpIndex, Kernel, Units
 from policygen.model.plans import Plan
 from policygen.model.selection import Spot
-from policygen.model.tuning import ALWAYS, Family, TuningHeader, ends
+from policygen.model.tuning import ALWAYS, Family, TuningHeader, ends, used_families
 from policygen.model.workload import Point, in_words, point_of
 from policygen.opening import first_fault, read_document
 from policygen.outputs import write_output
 from policygen.paths import file_name
-from policygen.process import cores
 from policygen.proof.compile import Listings
 from policygen.proof.kernel_build import Job, KernelTools, UnitHeaders, build, preprocess
 from policygen.proof.kernel_calls import WorkloadUnit
-from policygen.proof.values import used_families
 from policygen.steps import Progress, follow, whole
 
-MEMORY = 1 << 30
-"""Bytes per compile; the largest that was measured took three quarters of it."""
-MEMINFO = Path("/proc/meminfo")
 Kernels = tuple[Kernel, ...] | PolicygenError
 """A unit's kernels, or the error."""
 Contents = Mapping[UnitHeaders, str | PolicygenError]
@@ -100,21 +94,6 @@ class KernelCompiler:
         progress = whole(self.progress) if phase == KERNELS else self.progress
         follow({future: name(key) for key, future in futures.items()}, phase, progress)
         return {key: future.result() for key, future in futures.items()}
-
-
-def workers_of(count: int | None, memory: int = MEMORY) -> int:
-    """Returns the number of workers, if each may need this many bytes."""
-    return count or max(1, min(cores(), _available_memory() // memory))
-
-
-def _available_memory() -> int:
-    """Returns the available memory in bytes."""
-    try:
-        rows = MEMINFO.read_text().splitlines()
-        # MemAvailable:   23456789 kB
-        return next(int(row.split()[1]) for row in rows if row.startswith("MemAvailable:")) << 10
-    except (OSError, StopIteration):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 INDEX = "policygen-sass.json"

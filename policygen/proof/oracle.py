@@ -26,7 +26,7 @@ from policygen.model.selection import (
     in_full,
 )
 from policygen.model.trees import Cub, Dialect
-from policygen.model.tuning import Marked
+from policygen.model.tuning import Marked, used_families
 from policygen.model.workload import Point
 from policygen.process import threads
 from policygen.proof.all_inputs import InputDelta, Side
@@ -47,7 +47,6 @@ from policygen.proof.sites import (
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.units import BoundFamily, SiteQuery, overlay
 from policygen.proof.unreachable import KeysSeen, explain
-from policygen.proof.values import used_families
 from policygen.steps import Progress
 from policygen.trees.layout import tuning_headers
 

@@ -16,7 +16,7 @@ from policygen.model.audits import CallOnly, Cause, Unreachable
 from policygen.model.bindings import BenchmarkBinding, Call
 from policygen.model.selection import EntryPlace, FamilyKey, Selected
 from policygen.model.trees import OF_FUNCTIONS, Cub, Dialect
-from policygen.model.tuning import Entry, Family, Marked, TuningHeader, steps
+from policygen.model.tuning import Entry, Family, Marked, TuningHeader, steps, used_families
 from policygen.proof.all_inputs import Side, inputs_reaching
 from policygen.proof.answers import plain
 from policygen.proof.ask import ask
@@ -25,7 +25,6 @@ from policygen.proof.probe import LibraryCompiler, QueriedTree, workloads
 from policygen.proof.sites import query_at
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.units import SiteQuery, Workload, overlay
-from policygen.proof.values import used_families
 from policygen.steps import Progress
 
 UNANSWERED = Selected({})

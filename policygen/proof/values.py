@@ -22,7 +22,7 @@ from policygen.model.selection import (
     with_unnamed,
 )
 from policygen.model.trees import Cub
-from policygen.model.tuning import Entry, Family, Marked, PolicyChain, TuningHeader
+from policygen.model.tuning import Entry, Family, Marked, TuningHeader, used_families
 from policygen.proof.ask import ask
 from policygen.proof.compile import RefusedError
 from policygen.proof.probe import LibraryCompiler, QueriedTree
@@ -230,19 +230,6 @@ def _passed_over(selected: Selected, used: Collection[str]) -> EntryPlace | None
             if entry.kind != "primary":
                 return EntryPlace.of(family, entry)
     return None
-
-
-def used_families(chains: Sequence[PolicyChain], scope: str, arch: str) -> frozenset[str]:
-    """Returns the families that an architecture's policy reads, according to the source."""
-    for chain in chains:
-        if chain.namespace == scope:
-            fitting = [
-                policy for policy in chain.policies if arch_number(policy.arch) <= arch_number(arch)
-            ]
-            if fitting:
-                newest = max(fitting, key=lambda policy: arch_number(policy.arch))
-                return frozenset(use.family for use in newest.uses)
-    return frozenset()
 
 
 def unseen_since(header: TuningHeader, sites: Iterable[Site]) -> int | None:

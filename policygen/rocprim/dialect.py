@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from policygen.bindings.load import is_of
+from policygen.bindings.load import is_of, site_of
 from policygen.bindings.recorded import benchmark_of
 from policygen.errors import InputError
 from policygen.headers.comments import Comments
@@ -17,7 +17,6 @@ from policygen.headers.protocol import (
     NotKeptError,
     SelectionQuery,
     Spot,
-    site_of,
     with_insertions,
 )
 from policygen.headers.specializations.families import Declaration, find_declarations

@@ -20,9 +20,9 @@ from policygen.installation import again
 from policygen.model.arch import UNKNOWN, arch_and_gpu
 from policygen.model.selection import FamilyKey, Selected
 from policygen.model.trees import BoundVersion
-from policygen.model.tuning import Marked, Value
+from policygen.model.tuning import Marked, Value, leaf_paths
 from policygen.process import threads, which
-from policygen.proof.ask import Queries, leaf_paths
+from policygen.proof.ask import Queries
 from policygen.proof.compile import (
     PHASE,
     SECONDS,

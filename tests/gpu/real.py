@@ -3,10 +3,10 @@
 from policygen.app.filters import Filter
 from policygen.app.measured_workloads import chosen_workloads, open_workloads
 from policygen.app.session import open_session
+from policygen.bindings.load import site_of
 from policygen.bindings.recorded import benchmark_of
 from policygen.gpu.opened import EntryWorkload, ask_public
 from policygen.gpu.space import Classifier, space_of
-from policygen.headers.protocol import site_of
 from policygen.model.plans import Options
 from policygen.model.workload import axis_name
 from policygen.planning.plan import Planner

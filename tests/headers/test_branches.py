@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from policygen.bindings.load import bound
+from policygen.bindings.load import bound, site_of
 from policygen.bindings.variants import newest_family
 from policygen.errors import InputError
 from policygen.headers.dialects import Selectors
-from policygen.headers.protocol import TuningTree, site_of
+from policygen.headers.protocol import TuningTree
 from policygen.headers.scan import read_header
 from policygen.headers.selectors import return_edits
 from policygen.headers.selectors.arch_blocks import AddedFields, _type, added_fields

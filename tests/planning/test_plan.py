@@ -6,10 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from policygen.bindings.load import site_of
 from policygen.bindings.words import next_arch
 from policygen.errors import InputError, Problems
 from policygen.headers.dialects import Specializations
-from policygen.headers.protocol import NotKeptError, TuningTree, site_of
+from policygen.headers.protocol import NotKeptError, TuningTree
 from policygen.headers.scan import read_header
 from policygen.headers.specializations.placement import family_spot
 from policygen.model.plans import Options, Plan

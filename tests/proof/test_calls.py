@@ -11,10 +11,10 @@ from policygen.bindings.load import bound
 from policygen.errors import PolicygenError
 from policygen.model.trees import BoundVersion
 from policygen.paths import cache_folder
-from policygen.process import threads
+from policygen.process import threads, workers_of
 from policygen.proof.kernel_build import Tools
 from policygen.proof.kernel_calls import WorkloadFilters, calls
-from policygen.proof.kernel_units import KernelCompiler, workers_of
+from policygen.proof.kernel_units import KernelCompiler
 from policygen.proof.probe import workloads
 from policygen.proof.toolchain import find_toolchain
 from policygen.proof.units import SiteQuery, context

@@ -4,11 +4,12 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from policygen.bindings.load import site_of
 from policygen.bindings.variants import optional_rules, rules_of, says_algorithm
 from policygen.bindings.words import next_arch, words
 from policygen.errors import InputError
 from policygen.headers.comments import EXPLICIT, known_label
-from policygen.headers.protocol import Dialect, FamilySpot, Spot, TypeName, site_of
+from policygen.headers.protocol import Dialect, FamilySpot, Spot, TypeName
 from policygen.headers.selectors.arch_places import ArchBlock, ArchFunction, arch_function, in_front
 from policygen.headers.selectors.conditions import Truth, simplest
 from policygen.headers.selectors.functions import Field, Function, read_aggregate

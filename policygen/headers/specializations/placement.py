@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from policygen.bindings.load import types
+from policygen.bindings.load import site_of, types
 from policygen.bindings.recorded import benchmark_of
 from policygen.bindings.variants import as_slot, by_print, fits, kept_members, type_name, value_name
 from policygen.errors import InputError
@@ -18,7 +18,6 @@ from policygen.headers.protocol import (
     TuningTree,
     TypeName,
     can_name,
-    site_of,
 )
 from policygen.headers.specializations.siblings import neighbour
 from policygen.model.arch import arch_number, family_arch

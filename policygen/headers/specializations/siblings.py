@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from policygen.bindings.load import site_of
 from policygen.bindings.recorded import benchmark_of
 from policygen.errors import InputError
-from policygen.headers.protocol import site_of
 from policygen.headers.spelling import (
     WIDTH,
     Change,

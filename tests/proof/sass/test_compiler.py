@@ -7,12 +7,11 @@ import pytest
 from policygen.bindings.load import types
 from policygen.errors import PolicygenError
 from policygen.model.machine_code import Kernel
-from policygen.process import threads
-from policygen.proof import kernel_units as module
+from policygen.process import threads, workers_of
 from policygen.proof.kernel_build import Tools
 from policygen.proof.kernel_calls import WorkloadFilters, calls
 from policygen.proof.kernel_comparison import Sides, compile_sides, verdicts
-from policygen.proof.kernel_units import KernelCompiler, workers_of
+from policygen.proof.kernel_units import KernelCompiler
 from policygen.proof.toolchain import find_toolchain
 from policygen.steps import HowFar
 from policygen.trees import open_tree
@@ -126,28 +125,3 @@ def test_helpers_alone_are_not_called_equal():
 def test_nothing_compared_is_nothing_found():
     found = verdicts(Sides({}, {}))
     assert (found.rows, found.different) == ((), [])
-
-
-@pytest.mark.parametrize(
-    ("given", "cores", "memory", "expected"),
-    [
-        (None, 8, 100 << 30, 8),
-        (None, 8, 3 << 30, 3),
-        (None, 8, 100 << 20, 1),
-        (5, 2, 1, 5),
-    ],
-)
-def test_as_many_compile_at_once_as_cores_and_memory_allow(
-    monkeypatch, given, cores, memory, expected
-):
-    monkeypatch.setattr(module, "cores", lambda: cores)
-    monkeypatch.setattr(module, "_available_memory", lambda: memory)
-    with threads(workers_of(given)) as pool:
-        assert pool._max_workers == expected
-
-
-def test_memory_is_what_the_system_tells(monkeypatch, tmp_path):
-    known = module._available_memory()
-    assert known > 1 << 26
-    monkeypatch.setattr(module, "MEMINFO", tmp_path / "absent")
-    assert module._available_memory() > 1 << 26
