@@ -17,8 +17,8 @@ from policygen.model.tuning import TuningHeader
 from policygen.model.workload import Point
 from policygen.planning import legacy
 from policygen.planning.judge import judge, judge_inputs
-from policygen.planning.plan import Planner
-from policygen.planning.saved import changed_headers, remake_plan, served
+from policygen.planning.plan import Planner, remake_plan
+from policygen.planning.saved import changed_headers, served
 from policygen.proof.all_inputs import InputDelta
 from policygen.proof.oracle import Compiler, compiler_for, open_compiler
 from policygen.proof.outside_inputs import unprovable

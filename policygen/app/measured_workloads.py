@@ -41,9 +41,9 @@ from policygen.model.measured import (
 )
 from policygen.model.plans import Options
 from policygen.model.workload import Point, as_label
+from policygen.planning.drafts import Drafter
 from policygen.planning.measured import Spaces
 from policygen.planning.places import check_runs, check_written
-from policygen.planning.plan import Planner
 from policygen.proof.compile import Listings
 from policygen.proof.oracle import open_compiler
 from policygen.proof.probe import workloads
@@ -57,7 +57,6 @@ from policygen.proof.sites import (
 )
 from policygen.proof.toolchain import find_toolchain
 from policygen.proof.units import Workload
-from policygen.results.together import Together
 
 MOST = 5000
 """Maximum number of distinct variants to compile per workload if no number is requested."""
@@ -334,24 +333,23 @@ def _as_headers(session: Session, prepared: Mapping[Point, _PreparedWorkload], a
         return {}
     names = headers_of_benchmarks({name for name, _ in prepared}, session.cub.bindings)
     compiler = open_compiler(session.cub, names, progress=session.progress)
-    alone = Together((), "each workload is measured alone")
-    planner = Planner(compiler.sources, Options(arch=arch), compiler, lambda _: alone)
+    drafter = Drafter(compiler.sources, Options(arch=arch))
     resolved = compiler.tell(list(prepared), arch)
     quiet_compiler = replace(compiler, progress=None)  # queries run at once; one reports
     opened: dict[Point, OpenedWorkload | PolicygenError] = {}
     for point, (benchmark, space, runs) in prepared.items():
         try:
-            planner.dialect.check(benchmark)
+            drafter.dialect.check(benchmark)
             if point not in resolved:
                 raise InputError("its header does not compile")  # noqa: TRY301
-            spot = planner.dialect.place(benchmark, resolved[point])
+            spot = drafter.dialect.place(benchmark, resolved[point])
         except InputError as error:
             opened[point] = error
             continue
         assert isinstance(spot, FamilySpot), "a header's entries are in families"
         meaning = EntryWorkload(
             *(spot, benchmark, point, arch, session.cub.bindings),
-            planner,
+            drafter,
             quiet_compiler.selects,
             session.progress,
         )

@@ -45,8 +45,8 @@ from policygen.planning.measured import (
     related,
 )
 from policygen.planning.places import PlacedResult
-from policygen.planning.plan import Planner
-from policygen.planning.saved import check_decisions, check_same, check_tree, remake_plan, served
+from policygen.planning.plan import Planner, remake_plan
+from policygen.planning.saved import check_decisions, check_same, check_tree, served
 from policygen.proof.oracle import open_compiler
 from policygen.proof.sites import headers_of_benchmarks
 from policygen.results.cases import NOT_ASKED, split

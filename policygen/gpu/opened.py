@@ -42,8 +42,9 @@ from policygen.model.selection import Values, Whole
 from policygen.model.trees import BoundVersion, Cub, numbers
 from policygen.model.tuning import Value, spell
 from policygen.model.workload import Point, point_name
+from policygen.planning.drafts import Drafter as Planner
+from policygen.planning.drafts import NotWritableError
 from policygen.planning.judge import differs
-from policygen.planning.plan import NotWritableError, Planner
 from policygen.process import threads
 from policygen.proof.ask import ask_policies
 from policygen.proof.compile import attempt

@@ -4,17 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from policygen.bindings.words import ladder
 from policygen.errors import EffectError, InputError
-from policygen.headers.dialects import dialect_of
-from policygen.headers.protocol import Dialect, EntryWrite, HeaderEdits, NotKeptError, TuningTree
-from policygen.headers.spelling import splice
+from policygen.headers.protocol import EntryWrite, NotKeptError
 from policygen.model.arch import arch_number
 from policygen.model.plans import (
     Action,
     Held,
     Named,
-    Options,
     Plan,
     PlannedEdit,
     Reached,
@@ -32,8 +28,10 @@ from policygen.planning.decide import (
     chosen_alone,
     decide,
     none_other,
+    remembered_next,
     settled_without,
 )
+from policygen.planning.drafts import Draft, Drafter, NotWritableError
 from policygen.planning.judge import Oracle, judge_inputs
 from policygen.planning.losses import (
     as_reached,
@@ -60,14 +58,7 @@ from policygen.planning.places import (
     unsaid,
     unsayable,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """The edited headers."""
-
-    edits: Mapping[str, HeaderEdits]
-    after: Mapping[str, bytes]
+from policygen.planning.saved import REMEDY
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +74,9 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
-class Planner:
+class Planner(Drafter):
     """Makes plans for one tree."""
 
-    sources: TuningTree
-    options: Options
     oracle: Oracle
     together: ChooseTogether
     prove: bool = True
@@ -100,13 +89,6 @@ class Planner:
     """Workloads that stay as they are, whatever was measured, with the reasons."""
     spaces: Spaces = field(default_factory=dict)
     """The searched parameter ranges that the user gave."""
-
-    @property
-    def dialect(self) -> Dialect:
-        """How the tree spells its tunings."""
-        arch, number = self.options.arch, arch_number(self.options.arch)
-        kept = filter(self.options.keeps, (a for a in ladder() if arch_number(a) > number))
-        return dialect_of(self.sources, arch, next(kept, None))
 
     def plan(self, scored: Sequence[ScoredWorkload], remarks: Sequence[str] = ()) -> Plan:
         """Plans the actions for all workloads, and the resulting edits."""
@@ -195,50 +177,9 @@ class Planner:
             outcome.add(decide(group, self.options, self.together, self.next_best))
         return outcome
 
-    def drafted(self, writes: Sequence[EntryWrite]) -> Draft:
-        """Writes entries into their headers."""
-        edits, after = {}, {}
-        by_header: dict[str, list[EntryWrite]] = {}
-        for write in writes:
-            by_header.setdefault(write.header, []).append(write)
-        for name, group in by_header.items():
-            try:
-                header_edits, data = self._header(name, group)
-            except InputError as error:
-                raise NotWritableError(self._culprits(name, group, error)) from error
-            if header_edits.edits:
-                edits[name], after[name] = header_edits, data
-        return Draft(edits, after)
-
-    def _header(self, name: str, writes: Sequence[EntryWrite]) -> tuple[HeaderEdits, bytes]:
-        header_edits = self.dialect.write(name, writes)
-        return header_edits, splice(name, self.sources.data[name], header_edits.edits)
-
-    def _culprits(
-        self, name: str, writes: Sequence[EntryWrite], error: InputError
-    ) -> list[tuple[EntryWrite, InputError]]:
-        """Returns the writes that fail on their own, or all writes if none does."""
-        failing = []
-        for write in writes:
-            try:
-                self._header(name, [write])
-            except InputError as write_error:
-                failing.append((write, write_error))
-        return failing or [(write, error) for write in writes]
-
     def compare(self, draft: Draft) -> Delta[Values]:
         """Compiles the edited headers and compares what they select with what the tree selects."""
         return self.oracle.compare(draft.after) if draft.after else Delta((), 0, ())
-
-
-class NotWritableError(Exception):
-    """Entries that have no place in their header."""
-
-    def __init__(self, writes: Sequence[tuple[EntryWrite, InputError]]) -> None:
-        super().__init__(writes[0][1].message)
-        self.reasons = {
-            point: error.in_line for write, error in writes for point in points_of([write])
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -565,3 +506,28 @@ def unmet(cases: Sequence[PlacedResult], actions: Sequence[Action]) -> dict[Poin
                 reason = f"it is chosen together with {other}, which is rejected or has no results"
                 reasons[name, workload] = reason
     return reasons
+
+
+def remake_plan(planner: Planner, plan: Plan, scored: Sequence[ScoredWorkload]) -> Plan:
+    """Remakes a plan from its decisions; the compiler is only asked what the tree selects now."""
+    planner = replace(planner, next_best=remembered_next(plan.instead))
+
+    def settle(cases: Sequence[PlacedResult]) -> Settled:
+        placed = bounded(cases, {row.point for row in plan.bounded}, planner.dialect) or cases
+        placed = said_in_full(placed, {row.point: row.shown for row in plan.said}) or placed
+        constraints = {row.point: FixedValues(row.shown, row.reason) for row in plan.unsaid}
+        placed = leaving(placed, constraints)
+        held = {**planner.held, **{row.point: row.reason for row in plan.held}}
+        outcome = planner.decided(placed, held)
+        # Changes that pinning entries prevent; their values are requested again.
+        kept = (row for row in plan.reached if row.kept)
+        later: list[DeltaRow[Values]] = [DeltaRow(*row.point, row.arch, {}, {}) for row in kept]
+        if later:
+            pins = planner.dialect.keep(later, planner.oracle.tell)
+            outcome = replace(outcome, writes=[*outcome.writes, *pins])
+        return Settled(placed, held, outcome, planner.drafted(outcome.writes), plan.reached)
+
+    try:
+        return planner.settled(scored, settle)
+    except (NotWritableError, NotKeptError) as error:
+        raise InputError(f"the plan cannot be made again: {error}", REMEDY) from error

@@ -1,53 +1,21 @@
 """Remakes a plan's edits from its decisions: no edit in a plan file is applied as it stands."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 
 from policygen.bindings.recorded import benchmark_of, version_of
 from policygen.bindings.words import archs
 from policygen.errors import InputError, PolicygenError, together
-from policygen.headers.protocol import NotKeptError
 from policygen.headers.spelling import splice
 from policygen.model.arch import arch_number
 from policygen.model.plans import Plan
-from policygen.model.results import ScoredWorkload
-from policygen.model.selection import DeltaRow, Values
 from policygen.model.tuning import TuningHeader
 from policygen.model.workload import in_words, parse_label
-from policygen.planning.decide import remembered_next
-from policygen.planning.places import FixedValues, PlacedResult, bounded, leaving, said_in_full
-from policygen.planning.plan import NotWritableError, Planner, Settled
 
 REMEDY = "The plan was edited, or comes from another version of policygen; make it again."
 _PROVENANCE_FIELDS = {"reason", "databases"}
 """Fields that describe the origin of an action; they name files that are not available here."""
-
-
-def remake_plan(planner: Planner, plan: Plan, scored: Sequence[ScoredWorkload]) -> Plan:
-    """Remakes a plan from its decisions; the compiler is only asked what the tree selects now."""
-    planner = replace(planner, next_best=remembered_next(plan.instead))
-
-    def settle(cases: Sequence[PlacedResult]) -> Settled:
-        placed = bounded(cases, {row.point for row in plan.bounded}, planner.dialect) or cases
-        placed = said_in_full(placed, {row.point: row.shown for row in plan.said}) or placed
-        constraints = {row.point: FixedValues(row.shown, row.reason) for row in plan.unsaid}
-        placed = leaving(placed, constraints)
-        held = {**planner.held, **{row.point: row.reason for row in plan.held}}
-        outcome = planner.decided(placed, held)
-        # Changes that pinning entries prevent; their values are requested again.
-        kept = (row for row in plan.reached if row.kept)
-        later: list[DeltaRow[Values]] = [DeltaRow(*row.point, row.arch, {}, {}) for row in kept]
-        if later:
-            pins = planner.dialect.keep(later, planner.oracle.tell)
-            outcome = replace(outcome, writes=[*outcome.writes, *pins])
-        return Settled(placed, held, outcome, planner.drafted(outcome.writes), plan.reached)
-
-    try:
-        return planner.settled(scored, settle)
-    except (NotWritableError, NotKeptError) as error:
-        raise InputError(f"the plan cannot be made again: {error}", REMEDY) from error
 
 
 def check_decisions(plan: Plan) -> None:

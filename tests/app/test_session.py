@@ -99,9 +99,9 @@ def test_an_unknown_architecture_of_amd_is_told():
 def test_a_workload_whose_header_does_not_compile_is_not_opened(monkeypatch):
     compiler = make_dataclass("Compiler", ["progress", "sources"])(None, None)
     compiler.tell = lambda *_: {}
-    planner = SimpleNamespace(dialect=SimpleNamespace(check=lambda _: None))
+    drafter = SimpleNamespace(dialect=SimpleNamespace(check=lambda _: None))
     monkeypatch.setattr(measured_workloads, "open_compiler", lambda *_, **__: compiler)
-    monkeypatch.setattr(measured_workloads, "Planner", lambda *_: planner)
+    monkeypatch.setattr(measured_workloads, "Drafter", lambda *_: drafter)
     session = SimpleNamespace(cub=SimpleNamespace(bindings=BoundVersion("3.6.0")), progress=None)
     point = "cub.bench.reduce.sum", (("T", "I8"),)
     opened = measured_workloads._as_headers(session, {point: (None, None, ())}, "sm90")

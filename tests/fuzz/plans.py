@@ -19,13 +19,8 @@ from policygen.model.plans import Plan
 from policygen.model.records import Span
 from policygen.model.tuning import Edit
 from policygen.planning.decide import remembered
-from policygen.planning.saved import (
-    changed_headers,
-    check_decisions,
-    check_same,
-    check_tree,
-    remake_plan,
-)
+from policygen.planning.plan import remake_plan
+from policygen.planning.saved import changed_headers, check_decisions, check_same, check_tree
 from tests.fuzz import command
 from tests.planning.pretend import (
     KEYED,

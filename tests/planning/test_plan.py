@@ -18,7 +18,8 @@ from policygen.model.selection import FamilyKey, Selected
 from policygen.model.trees import BoundVersion
 from policygen.planning.measured import measurements
 from policygen.planning.places import find_places
-from policygen.planning.saved import changed_headers, check_tree, remake_plan
+from policygen.planning.plan import remake_plan
+from policygen.planning.saved import changed_headers, check_tree
 from policygen.portable import portable
 from tests.planning.pretend import (
     CUB,

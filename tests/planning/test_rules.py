@@ -10,8 +10,9 @@ from policygen.headers.protocol import NotKeptError
 from policygen.model.plans import Options
 from policygen.model.selection import Delta, DeltaRow
 from policygen.planning import plan
+from policygen.planning.drafts import Draft, NotWritableError
 from policygen.planning.places import FixedValues, bounded
-from policygen.planning.plan import Attempt, Draft, NotWritableError
+from policygen.planning.plan import Attempt
 
 A, B = ("cub.bench.a", (("T{ct}", "I8"),)), ("cub.bench.b", (("T{ct}", "I8"),))
 NOTHING = Delta((), 0, ())

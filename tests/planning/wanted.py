@@ -17,8 +17,8 @@ from policygen.model.trees import BoundVersion
 from policygen.planning.decide import remembered
 from policygen.planning.judge import judge
 from policygen.planning.places import PlacedResult
-from policygen.planning.plan import Planner
-from policygen.planning.saved import changed_headers, check_decisions, check_same, remake_plan
+from policygen.planning.plan import Planner, remake_plan
+from policygen.planning.saved import changed_headers, check_decisions, check_same
 from policygen.proof.oracle import Compiler, compiler_for
 from policygen.proof.probe import workloads
 from policygen.proof.reading import read_tree
