@@ -210,6 +210,14 @@ def as_model(path: Path, model: type[Model], values: Mapping[str, Any]) -> Model
         raise _invalid(path, model, error) from error
 
 
+def load_document(path: Path, kind: type[Model], description: str, remedy: str) -> Model:
+    """Loads a JSON document; errors name the place where its kind or version is wrong."""
+    try:
+        return kind.model_validate_json(read_document(path))
+    except ValidationError as error:
+        raise InputError(f"{path} is not a {description}: {first_fault(error)}", remedy) from error
+
+
 def _parse(path: Path, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)

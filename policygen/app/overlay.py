@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 from policygen import __version__
 from policygen.app.apply import apply_plan
 from policygen.app.effect import Planned
-from policygen.app.plan import read_document
 from policygen.app.session import Session, check_serves, open_session
 from policygen.bindings.load import bound
 from policygen.bindings.words import words
@@ -28,6 +27,7 @@ from policygen.model.overlays import (
 )
 from policygen.model.plans import Action, Plan
 from policygen.model.trees import BoundVersion, Cub, numbers
+from policygen.opening import load_document
 from policygen.outputs import write_output
 from policygen.paths import cache_folder
 from policygen.portable import nearby
@@ -69,7 +69,7 @@ def read_overlay(folder: Path) -> Overlay:
     """Reads the manifest of an overlay."""
     if not (folder / MANIFEST).is_file():
         raise InputError(f"{folder} is not an overlay: {MANIFEST} is missing", REMEDY)
-    return read_document(folder / MANIFEST, Overlay, "manifest of an overlay", REMEDY)
+    return load_document(folder / MANIFEST, Overlay, "manifest of an overlay", REMEDY)
 
 
 def check_overlay(folder: Path, cub: str | None = None) -> OverlayCheck:

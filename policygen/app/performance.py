@@ -11,9 +11,10 @@ from statistics import NormalDist
 
 from policygen.app.change import Base, find_base, find_base_tree, read_before
 from policygen.app.comparison import ChangedCode, find_changed_code
-from policygen.app.effect import Planned, with_families
+from policygen.app.effect import Planned
 from policygen.app.filters import EVERYTHING, Filter
 from policygen.app.measured_workloads import MeasuringEffort, chosen_workloads
+from policygen.app.plan import with_families
 from policygen.app.session import Session, check_serves
 from policygen.cache import digest
 from policygen.errors import InputError, Problems, anchored, reported_together

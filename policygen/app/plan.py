@@ -2,17 +2,15 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 
-from pydantic import ValidationError
-
-from policygen import opening, trees
-from policygen.app.effect import Planned, completed, families_again
+from policygen import trees
+from policygen.app.effect import Planned, prove_plan
 from policygen.app.emit import taken_by_selectors
 from policygen.app.filters import check_archs
 from policygen.app.inputs import (
@@ -26,16 +24,17 @@ from policygen.app.inputs import (
 from policygen.app.resolve import measured_trees, with_measured_bases
 from policygen.app.session import STORE, Session, other_tree, with_detected_bindings
 from policygen.bindings.recorded import benchmark_of
-from policygen.errors import InputError, PolicygenError
+from policygen.errors import InputError, PolicygenError, plural
 from policygen.headers.user.policies import SINCE, selector_for, takes_selectors
 from policygen.model.plans import Action, Given, Named, Options, Plan, Way
-from policygen.model.records import Document
 from policygen.model.results import Rules, ScoredWorkload
+from policygen.model.selection import InputChange
 from policygen.model.trees import FOUND_BY_STORE, Cub, numbers
 from policygen.model.workload import Point, axes, axis_name, in_words, point_of
-from policygen.opening import first_fault
+from policygen.opening import load_document
+from policygen.planning import legacy
 from policygen.planning.decide import remembered
-from policygen.planning.legacy import part
+from policygen.planning.judge import judge_inputs
 from policygen.planning.measured import (
     RUN,
     base_remarks,
@@ -47,7 +46,7 @@ from policygen.planning.measured import (
 from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner, remake_plan
 from policygen.planning.saved import check_decisions, check_same, check_tree, served
-from policygen.proof.oracle import open_compiler
+from policygen.proof.oracle import Compiler, open_compiler
 from policygen.proof.sites import headers_of_benchmarks
 from policygen.results.cases import NOT_ASKED, split
 from policygen.results.choice import IsWritable
@@ -161,7 +160,7 @@ def _asked_actions(plan: Plan) -> tuple[Action, ...]:
 def read_plan(session: Session, path: Path) -> Planned:
     """Reads a saved plan, recomputes its edits, and verifies that they are the same."""
     remedy = "Make it with: policygen plan --db DB --arch ARCH -o FILE"
-    plan, cub = read_document(path, Plan, "plan of this version of policygen", remedy), session.cub
+    plan, cub = load_document(path, Plan, "plan of this version of policygen", remedy), session.cub
     if cub.version != plan.cub.version:
         raise InputError(
             f"the plan is for {plan.cub.title}, but the tree is {cub.title}",
@@ -173,7 +172,7 @@ def read_plan(session: Session, path: Path) -> Planned:
     sources, joint = compiler.sources, remembered(plan.joint)
     check_tree(plan, sources.data)
     planner = Planner(sources, plan.options, compiler, joint, prove=False, spaces=plan.spaces)
-    replanned = remake_plan(planner, part(plan, legacy=False), plan.results)
+    replanned = remake_plan(planner, legacy.part(plan, legacy=False), plan.results)
     draft = Planned(replanned, compiler)
     if plan.options.legacy == "update" and sources.cub.has_selectors:
         replanned = families_again(draft, planner, plan)
@@ -183,20 +182,6 @@ def read_plan(session: Session, path: Path) -> Planned:
     names = ("actions", "remarks", "conditions", "given", "ways")
     saved_fields = {name: getattr(plan, name) for name in names}
     return replace(draft, plan=replanned.model_copy(update=saved_fields))
-
-
-Saved = TypeVar("Saved", bound=Document)
-
-
-# Reading saved documents.
-
-
-def read_document(path: Path, kind: type[Saved], description: str, remedy: str) -> Saved:
-    """Reads a document from a file. Reports the location if its kind or version is wrong."""
-    try:
-        return kind.model_validate_json(opening.read_document(path))
-    except ValidationError as error:
-        raise InputError(f"{path} is not a {description}: {first_fault(error)}", remedy) from error
 
 
 OWN = "my_tunings.cuh"
@@ -411,3 +396,96 @@ def _rule_options(rules: Rules) -> Words:
 
 def _repeat_option(option: str, values: Sequence[str]) -> Words:
     return [word for value in values for word in (option, value)]
+
+
+# Struct families beside policy selectors: left alone, or planned and proved with the returns.
+
+
+def completed(planned: Planned, planner: Planner, scored: Sequence[ScoredWorkload]) -> Plan:
+    """Completes a plan with the families beside the returns, and with what no benchmark shows."""
+    plan = with_families(planned, planner, scored)
+    planned = replace(planned, plan=plan)
+    if not (planner.prove and planned.changed):
+        return plan
+    changes = planned.compiler.compare_inputs(planned.changed).changes
+    judged = judge_inputs(plan.options, changes)
+    return _with_remarks(plan, [*_unmeasured(judged, planned.changed)])
+
+
+MOST = 2
+"""Remarks on inputs of a selector that no benchmark measures; the others are counted."""
+
+
+def _unmeasured(changes: Iterable[InputChange], headers: Collection[str]) -> Iterator[str]:
+    """Reports inputs that change and that the results do not measure."""
+    counts: Counter[str] = Counter()
+    unmeasured = (change for change in changes if not change.is_measured(headers))
+    for change in sorted(unmeasured, key=lambda change: not change.leaks):
+        counts[change.selector] += not change.leaks
+        if counts[change.selector] <= MOST:
+            remedy = f" (--reaches {','.join(change.leaks)} allows it)" if change.leaks else ""
+            yield f"it changes what the results do not measure{remedy}: {change.text}"
+    for selector, count in counts.items():
+        if count > MOST:
+            yield f"it changes {plural(count - MOST, 'more kind')} of unmeasured {selector} inputs"
+
+
+def with_families(planned: Planned, planner: Planner, scored: Sequence[ScoredWorkload]) -> Plan:
+    """Completes a plan with the treatment of the families beside the returns."""
+    plan, headers = planned.plan, planned.compiler.sources.headers
+    mode = plan.options.legacy
+    if not plan.cub.has_selectors:
+        legacy_remarks = [f"the tree has no policy selectors, so --legacy {mode} has no effect"]
+        return _with_remarks(plan, legacy_remarks if mode != "leave" else [])
+    if mode == "update":
+        return _update_families(planned, planner, scored)
+    written = (action.benchmark for action in plan.written)
+    remarks = legacy.report_unchanged_families(legacy.headers_beside(written, plan.cub, headers))
+    if mode == "warn":
+        remarks += unlike(plan, planned.compiler)
+    return _with_remarks(plan, remarks)
+
+
+def _update_families(planned: Planned, planner: Planner, scored: Sequence[ScoredWorkload]) -> Plan:
+    """Plans the same results in the families, by the rules of their own entries."""
+    plan_of_returns, headers = planned.plan, planned.compiler.sources.headers
+    results, held = legacy.results_for(plan_of_returns, scored, headers)
+    families = _older_planner(planned, planner, held).plan(results)
+    plan = legacy.joined(plan_of_returns, families, held, planned.before)
+    if planner.prove and plan_of_returns.edits and families.edits:
+        prove_plan(replace(planned, plan=plan))
+    shown_values = {a.point: legacy.given(a) for a in families.actions if a.point not in held}
+    remarks = [*served(families, headers), *legacy.unread(plan, headers)]
+    remarks += legacy.unlike(legacy.returned(plan, headers), shown_values)
+    return _with_remarks(plan, remarks)
+
+
+def families_again(planned: Planned, planner: Planner, plan: Plan) -> Plan:
+    """Recomputes the families of a saved plan; `planned` has the plan without them."""
+    headers = planned.compiler.sources.headers
+    results, held = legacy.results_for(planned.plan, plan.results, headers)
+    older = _older_planner(planned, planner, held)
+    families = remake_plan(older, legacy.part(plan, legacy=True), results)
+    return legacy.joined(planned.plan, families, held, planned.before)
+
+
+def _older_planner(planned: Planned, planner: Planner, held: Mapping[Point, str]) -> Planner:
+    """Returns the planner for the older dispatchers; `held` workloads stay unchanged."""
+    compiler = planned.compiler.older
+    return replace(
+        planner, sources=compiler.sources, oracle=compiler, held=held, compares_inputs=False
+    )
+
+
+def _with_remarks(plan: Plan, remarks: Sequence[str]) -> Plan:
+    return plan.model_copy(update={"remarks": (*plan.remarks, *remarks)})
+
+
+def unlike(plan: Plan, compiler: Compiler) -> list[str]:
+    """Lists the entries of families that differ from what the returns say after a plan."""
+    headers = compiler.sources.headers
+    actions = legacy.returned(plan, headers)
+    points = [action.point for action in actions]
+    resolved = compiler.older.tell(points, plan.options.arch) if actions else {}
+    shown_values = {point: legacy.shown(values) for point, values in resolved.items()}
+    return [*legacy.unlike(actions, shown_values), *legacy.unread(plan, headers)]

@@ -13,11 +13,11 @@ from policygen.app.change import (
     find_change,
     review_inputs,
 )
-from policygen.app.effect import applied_effect, unlike
+from policygen.app.effect import applied_effect
 from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles, open_inputs, parse_gpus
 from policygen.app.journal import find_apply
-from policygen.app.plan import Saved, Typed, given_or_told, planning, read_document
+from policygen.app.plan import Typed, given_or_told, planning, unlike
 from policygen.app.resolve import ask_reach, ask_values
 from policygen.app.sass import SassCompiles, compare_earlier, tell_earlier
 from policygen.app.session import Session
@@ -36,6 +36,7 @@ from policygen.model.trees import Cub, Dialect
 from policygen.model.tuning import Scan
 from policygen.model.verdicts import VerifyPerformance
 from policygen.model.workload import Point
+from policygen.opening import Model, load_document
 from policygen.planning import legacy
 from policygen.planning.measured import Measurement, arch_of, measurements, rejected_variants
 from policygen.planning.places import find_places, shown_variant
@@ -478,10 +479,10 @@ def _command(proof: Proof) -> str:
     return f"verify-{kind}"
 
 
-def _read(path: Path, kind: type[Saved]) -> Saved:
+def _read(path: Path, kind: type[Model]) -> Model:
     """Reads a saved document."""
     format_name = kind.model_fields["format"].default
-    return read_document(path, kind, format_name, "Save it again with this policygen.")
+    return load_document(path, kind, format_name, "Save it again with this policygen.")
 
 
 # The measurements behind a change's values; values written by hand are matched by value.

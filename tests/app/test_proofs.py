@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from policygen.app.effect import _unmeasured
 from policygen.app.journal import record_proof
+from policygen.app.plan import _unmeasured
 from policygen.model.selection import InputChange
 from policygen.store.journal import proofs_of
 from policygen.store_schema import OpenStore

@@ -6,7 +6,8 @@ from collections import Counter
 import pytest
 
 from policygen.app.effect import Planned as PlannedTree
-from policygen.app.effect import effect_of, with_families
+from policygen.app.effect import effect_of
+from policygen.app.plan import with_families
 from policygen.planning.saved import changed_headers
 from tests.planning.test_every_family import same_for_all, winners
 from tests.planning.wanted import Planned

@@ -8,7 +8,8 @@ import pytest
 
 from policygen import trees
 from policygen.app.effect import Planned as PlannedTree
-from policygen.app.effect import completed, effect_of, prove_plan
+from policygen.app.effect import effect_of, prove_plan
+from policygen.app.plan import completed
 from policygen.bindings.words import ladder
 from policygen.errors import EffectError
 from policygen.model.arch import arch_number
