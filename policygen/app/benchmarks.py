@@ -9,8 +9,8 @@ from pathlib import Path
 from policygen.app.filters import EVERYTHING, Filter
 from policygen.app.own_workloads import with_workload
 from policygen.app.session import open_session
-from policygen.bindings.load import bindings, bound, own_binding
-from policygen.bindings.own_workloads import OwnBinding, header_of
+from policygen.bindings.load import bindings, bound
+from policygen.bindings.own_workloads import OwnBinding, header_of, own_binding
 from policygen.bindings.source_check import check, nearest
 from policygen.bindings.words import words
 from policygen.errors import InputError, Problems, SourceError

@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict
 
 from policygen.app.filters import Filter
 from policygen.app.session import Session
-from policygen.bindings.load import bindings, own_binding, types
+from policygen.bindings.load import bindings, types
 from policygen.bindings.own_kernels import KernelMaker
-from policygen.bindings.own_workloads import OwnMaker, call_named, header_of
+from policygen.bindings.own_workloads import OwnMaker, call_named, header_of, own_binding
 from policygen.errors import InputError
 from policygen.headers.benchmark_sources import read_kernel
 from policygen.headers.user.policies import check_takes_selectors

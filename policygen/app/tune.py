@@ -20,9 +20,8 @@ from policygen.app.overlay import make_overlay, previous_overlay
 from policygen.app.plan import plan_tunings
 from policygen.app.search import Observer, SearchMachines, SearchWanted, search_variants
 from policygen.app.session import Session, check_serves
-from policygen.bindings.load import own_binding
 from policygen.bindings.own_kernels import FAMILIES, KernelMaker, kernel_of
-from policygen.bindings.own_workloads import OwnMaker, header_of
+from policygen.bindings.own_workloads import OwnMaker, header_of, own_binding
 from policygen.errors import InputError
 from policygen.gpu.pool import Asked
 from policygen.gpu.units import WorkloadRun, runs_of

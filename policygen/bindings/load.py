@@ -2,22 +2,19 @@
 
 import inspect
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Generic, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
-from policygen.bindings.own_kernels import KernelMaker
-from policygen.bindings.own_workloads import OwnBinding, OwnMaker, call_named, serving
-from policygen.bindings.words import ladder
 from policygen.cache import digest, keep, kept, written_by
 from policygen.errors import InputError
 from policygen.model import bindings as bindings_module
-from policygen.model import own_workload
 from policygen.model.arch import family_arch
 from policygen.model.bindings import (
     AxisType,
@@ -36,7 +33,7 @@ from policygen.model.bindings import (
     Unit,
 )
 from policygen.model.own_workload import PREFIX
-from policygen.model.trees import BoundVersion, Dialect, Versioned, numbers
+from policygen.model.trees import BoundVersion, Dialect, OwnFile, Versioned, numbers
 from policygen.model.tuning import Family, TuningHeader
 from policygen.opening import MAX_TOML, load_toml, read_named
 from policygen.rendering import folder
@@ -126,10 +123,29 @@ def is_of(name: str, row: FamilyBinding) -> bool:
     return name.startswith(f"{row.name}_")
 
 
+@dataclass(frozen=True, eq=False)
+class BoundFile(OwnFile, ABC):
+    """A user's file, and what it adds to the bindings of a version."""
+
+    @abstractmethod
+    def join(self, algorithms: tuple[Bound, ...], version: BoundVersion) -> tuple[Bound, ...]:
+        """Returns a version's algorithms with what the file adds."""
+
+    def added_types(self, version: BoundVersion) -> tuple[AxisType, ...]:
+        """Returns the axis types that the file adds to those of a version."""
+        del version
+        return ()
+
+
 @cache
 def types() -> Types:
     """Returns the types of CUB's axis values, delay constructors and limits."""
     return _load(_folder() / "types.toml", Types)
+
+
+def types_in(version: BoundVersion) -> tuple[AxisType, ...]:
+    """Returns the axis types of CUB's benchmarks in a version."""
+    return _covering(types().types, _nearest(version))
 
 
 @cache
@@ -225,7 +241,7 @@ def _files() -> list[Path]:
 def _load(path: Path, model: type[Loaded]) -> Loaded:
     """Loads a file as a model, cached because parsing TOML takes ten times as long."""
     key = digest(
-        written_by(inspect.getmodule(model), bindings_module, own_workload),
+        written_by(inspect.getmodule(model), bindings_module),
         read_named(path, MAX_TOML),
     )
     if (cached := kept("bindings", key)) is not None:
@@ -243,17 +259,22 @@ def bound(version: BoundVersion) -> tuple[Bound, ...]:
 
     A user workload joins its algorithm's benchmarks; a user kernel is an algorithm by itself.
     """
-    algorithms = _bound_by_files(version)
-    if isinstance(maker := version.own, KernelMaker):
-        families, runs = tuple(map(maker.family, ladder())), tuple(maker.runs())
-        kernel = Bound(maker.name, maker.sites(), families, maker.benchmarks, (), runs=runs)
-        return (*algorithms, kernel)
-    workload = own_binding(version)
-    return (
-        algorithms
-        if workload is None
-        else tuple(_with_own(algorithm, workload) for algorithm in algorithms)
-    )
+    algorithms = bound_by_files(version)
+    own = version.own
+    return own.join(algorithms, version) if isinstance(own, BoundFile) else algorithms
+
+
+def serving(
+    selectors: Iterable[SelectorBinding], benchmarks: Iterable[BenchmarkBinding]
+) -> tuple[SelectorBinding, ...]:
+    """Extends each selector of a benchmark to the benchmarks that are modeled on it."""
+    pairs = [(benchmark.name, benchmark.like) for benchmark in benchmarks]
+
+    def extended(selector: SelectorBinding) -> SelectorBinding:
+        modeled = (name for name, model in pairs if model in selector.benchmarks)
+        return selector.model_copy(update={"benchmarks": (*selector.benchmarks, *modeled)})
+
+    return tuple(map(extended, selectors))
 
 
 def site_of(
@@ -268,7 +289,7 @@ def site_of(
     raise InputError(f"{benchmark.name} has no family of tunings in CUB {version.plain}")
 
 
-def _bound_by_files(version: BoundVersion) -> tuple[Bound, ...]:
+def bound_by_files(version: BoundVersion) -> tuple[Bound, ...]:
     """Returns the algorithms from the binding files alone."""
     at = _nearest(version)
     algorithms = []
@@ -297,39 +318,11 @@ def _bound_by_files(version: BoundVersion) -> tuple[Bound, ...]:
     return tuple(algorithms)
 
 
-@cache
-def own_binding(version: BoundVersion) -> OwnBinding | None:
-    """Returns the user's workload as a benchmark of the version, if there is one."""
-    maker = version.own
-    if not isinstance(maker, OwnMaker) or version.library != "cub":
-        return None
-    algorithms = _bound_by_files(version)
-    all_calls = [call for binding in bindings() for call in binding.own]
-    calls = [call for algorithm in algorithms for call in algorithm.own]
-    call = call_named(maker.given.algorithm, calls, all_calls, version.plain)
-    (algorithm,) = (algorithm for algorithm in algorithms if call in algorithm.own)
-    model = next(benchmark for benchmark in algorithm.benchmarks if benchmark.name == call.like)
-    runs = [run for run in algorithm.runs if model.name in run.benchmarks]
-    types_of_version = _covering(types().types, _nearest(version))
-    return replace(maker, known=types_of_version).make(call, model, runs)
-
-
-def _with_own(algorithm: Bound, workload: OwnBinding) -> Bound:
-    if workload.like not in algorithm.benchmarks:
-        return algorithm
-    return replace(
-        algorithm,
-        benchmarks=(*algorithm.benchmarks, workload.benchmark),
-        selectors=serving(algorithm.selectors, [workload.benchmark]),
-        runs=(*algorithm.runs, workload.run),
-    )
-
-
 def axis_type(name: str, version: BoundVersion) -> AxisType:
     """Resolves the value of a type axis in one version of CUB; `C64` has meant different types."""
-    version_numbers, workload = _nearest(version), own_binding(version)
+    version_numbers, own = _nearest(version), version.own
     library_axis_types = library_types(version.library).types
-    own_types = workload.types if workload else ()
+    own_types = own.added_types(version) if isinstance(own, BoundFile) else ()
     further_types = (axis_type for binding in bindings() for axis_type in binding.types)
     for candidate in (*own_types, *library_axis_types, *further_types):
         if candidate.name == name and candidate.covers(version_numbers):

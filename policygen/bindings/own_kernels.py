@@ -7,6 +7,8 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
+from policygen.bindings.load import Bound, BoundFile
+from policygen.bindings.words import ladder
 from policygen.errors import InputError
 from policygen.model.bindings import (
     BenchmarkBinding,
@@ -28,7 +30,7 @@ from policygen.model.own_workload import (
     fill_of,
     qualified,
 )
-from policygen.model.trees import Cub, OwnFile
+from policygen.model.trees import BoundVersion, Cub
 from policygen.opening import beside
 
 SITE = "kernel"
@@ -41,7 +43,7 @@ RUNTIME = "Elements"
 
 
 @dataclass(frozen=True, eq=False)
-class KernelMaker(OwnFile):
+class KernelMaker(BoundFile):
     """Makes bindings from a kernel's file."""
 
     given: OwnKernel
@@ -50,6 +52,13 @@ class KernelMaker(OwnFile):
     def name(self) -> str:
         """The name in results."""
         return PREFIX + self.plain
+
+    def join(self, algorithms: tuple[Bound, ...], version: BoundVersion) -> tuple[Bound, ...]:
+        """Returns a version's algorithms and the kernel, which is an algorithm by itself."""
+        del version
+        families, runs = tuple(map(self.family, ladder())), tuple(self.runs())
+        kernel = Bound(self.name, self.sites(), families, self.benchmarks, (), runs=runs)
+        return (*algorithms, kernel)
 
     @property
     def plain(self) -> str:

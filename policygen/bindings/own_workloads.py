@@ -2,9 +2,11 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 
+from policygen.bindings.load import Bound, BoundFile, bindings, bound_by_files, serving, types_in
 from policygen.errors import InputError
 from policygen.model.bindings import (
     AxisType,
@@ -12,10 +14,9 @@ from policygen.model.bindings import (
     BufferBinding,
     OwnCallBinding,
     RunBinding,
-    SelectorBinding,
 )
 from policygen.model.own_workload import PREFIX, OwnWorkload, fill_of, qualified
-from policygen.model.trees import OwnFile
+from policygen.model.trees import BoundVersion, OwnFile
 
 OPERATOR = "Op"
 """The axis whose value is the functor."""
@@ -40,19 +41,6 @@ class OwnBinding:
     benchmark: BenchmarkBinding
     run: RunBinding
     types: tuple[AxisType, ...]
-
-
-def serving(
-    selectors: Iterable[SelectorBinding], benchmarks: Iterable[BenchmarkBinding]
-) -> tuple[SelectorBinding, ...]:
-    """Extends each selector of a benchmark to the benchmarks that are modeled on it."""
-    pairs = [(benchmark.name, benchmark.like) for benchmark in benchmarks]
-
-    def extended(selector: SelectorBinding) -> SelectorBinding:
-        modeled = (name for name, model in pairs if model in selector.benchmarks)
-        return selector.model_copy(update={"benchmarks": (*selector.benchmarks, *modeled)})
-
-    return tuple(map(extended, selectors))
 
 
 def call_named(
@@ -86,7 +74,7 @@ def call_named(
 
 
 @dataclass(frozen=True, eq=False)
-class OwnMaker(OwnFile):
+class OwnMaker(BoundFile):
     """Makes bindings from a workload's file for one version of CUB."""
 
     given: OwnWorkload
@@ -99,6 +87,18 @@ class OwnMaker(OwnFile):
     def name(self) -> str:
         """The name in results."""
         return PREFIX + (self.given.name or re.sub(r"\W", "_", self.path.stem))
+
+    def join(self, algorithms: tuple[Bound, ...], version: BoundVersion) -> tuple[Bound, ...]:
+        """Returns a version's algorithms, the workload among its algorithm's benchmarks."""
+        workload = own_binding(version)
+        if workload is None:
+            return algorithms
+        return tuple(_with_own(algorithm, workload) for algorithm in algorithms)
+
+    def added_types(self, version: BoundVersion) -> tuple[AxisType, ...]:
+        """Returns the types of the workload's file."""
+        workload = own_binding(version)
+        return workload.types if workload else ()
 
     def make(
         self, call: OwnCallBinding, model: BenchmarkBinding, runs: Sequence[RunBinding]
@@ -284,3 +284,30 @@ def _axis_of(buffer: BufferBinding, benchmark: BenchmarkBinding) -> str:
 
 def _is_constant(value: str) -> bool:
     return value in {"true", "false"} or value.isdigit()
+
+
+@cache
+def own_binding(version: BoundVersion) -> OwnBinding | None:
+    """Returns the user's workload as a benchmark of the version, if there is one."""
+    maker = version.own
+    if not isinstance(maker, OwnMaker) or version.library != "cub":
+        return None
+    algorithms = bound_by_files(version)
+    all_calls = [call for binding in bindings() for call in binding.own]
+    calls = [call for algorithm in algorithms for call in algorithm.own]
+    call = call_named(maker.given.algorithm, calls, all_calls, version.plain)
+    (algorithm,) = (algorithm for algorithm in algorithms if call in algorithm.own)
+    model = next(benchmark for benchmark in algorithm.benchmarks if benchmark.name == call.like)
+    runs = [run for run in algorithm.runs if model.name in run.benchmarks]
+    return replace(maker, known=types_in(version)).make(call, model, runs)
+
+
+def _with_own(algorithm: Bound, workload: OwnBinding) -> Bound:
+    if workload.like not in algorithm.benchmarks:
+        return algorithm
+    return replace(
+        algorithm,
+        benchmarks=(*algorithm.benchmarks, workload.benchmark),
+        selectors=serving(algorithm.selectors, [workload.benchmark]),
+        runs=(*algorithm.runs, workload.run),
+    )

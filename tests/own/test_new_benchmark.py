@@ -12,7 +12,7 @@ from fixtures.databases.every import GPUS, benchmark_database
 from policygen import settings as settings_module
 from policygen.app import benchmarks
 from policygen.app.benchmarks import binding_of
-from policygen.bindings import load
+from policygen.bindings import load, own_workloads
 from policygen.model.bindings import Binding
 from policygen.model.trees import BoundVersion
 from tests.cli.tuned import run
@@ -287,7 +287,7 @@ def test_a_header_that_lies_there_already_is_the_one(capsys, checkout):
 
 def test_an_algorithm_without_parameters_is_refused(capsys, checkout, tmp_path, monkeypatch):
     def untunable(version):
-        own = load.own_binding(version)
+        own = own_workloads.own_binding(version)
         return replace(own, like=own.like.model_copy(update={"parameters": {}}))
 
     monkeypatch.setattr(benchmarks, "own_binding", untunable)

@@ -7,7 +7,7 @@ import pytest
 from policygen.app.benchmarks import new_benchmark
 from policygen.app.own_workloads import read_workload, with_own
 from policygen.app.session import with_detected_bindings
-from policygen.bindings.load import own_binding
+from policygen.bindings.own_workloads import own_binding
 from policygen.gpu.opened import ask_public
 from policygen.model.workload import parse_label
 from policygen.proof.kernel_calls import find_nvbench

@@ -4,8 +4,8 @@ import pytest
 
 from policygen.app.own_workloads import read_workload
 from policygen.bindings import load
-from policygen.bindings.load import axis_type, bound, own_binding, units_of
-from policygen.bindings.own_workloads import call_named
+from policygen.bindings.load import axis_type, bound, units_of
+from policygen.bindings.own_workloads import call_named, own_binding
 from policygen.errors import InputError
 from policygen.model.trees import BoundVersion
 from tests.own.written import write_particles

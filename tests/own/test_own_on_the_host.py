@@ -7,7 +7,7 @@ import pytest
 
 from policygen.app.own_workloads import read_workload, with_own
 from policygen.bindings import load
-from policygen.bindings.load import own_binding
+from policygen.bindings.own_workloads import own_binding
 from policygen.gpu.units import runs_of
 from policygen.proof.probe import workloads
 from tests.gpu import compiled

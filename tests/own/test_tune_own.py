@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from policygen.app.own_workloads import read_workload
-from policygen.bindings.load import own_binding
+from policygen.bindings.own_workloads import own_binding
 from policygen.cli.main import main
 from policygen.model.emitted import TunedProgram
 from policygen.model.trees import BoundVersion
