@@ -21,6 +21,8 @@ from policygen.errors import InputError, SourceError
 
 MAX_BYTES = 8 << 20
 """No source file of CUB is nearly as large."""
+FOLDER = "cub/device/dispatch/tuning"
+"""The folder of tuning headers below a tree's include folder."""
 DOCUMENT = 32 << 20
 """Maximum bytes of a document, such as a plan, a review or NVBench's JSON; documents about whole
 trees have a few megabytes."""
@@ -84,6 +86,24 @@ def read_named(path: Path, limit: int = DOCUMENT) -> bytes:
         raise InputError(f"{path}: {error.reason}", error.remedy) from error
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def read_bytes(path: Path, root: Path | None = None) -> bytes:
+    """Reads a file of the tree at `root`, or by default of the tree around a tuning header."""
+    name = path.as_posix()
+    try:
+        return read_inside(root or tree_around(path), path)
+    except NotOpenedError as error:
+        raise SourceError(name, 1, 1, error.reason, remedy=error.remedy) from error
+    except OSError as error:
+        raise SourceError(name, 1, 1, f"cannot be read: {error.strerror or error}") from error
+
+
+def tree_around(header: Path) -> Path:
+    """Returns the include folder of a tuning header, or the folder of a standalone header."""
+    folder = header.absolute().parent
+    parts = Path(FOLDER).parts
+    return folder.parents[len(parts) - 1] if folder.parts[-len(parts) :] == parts else folder
 
 
 def read_document(path: Path, limit: int = DOCUMENT) -> bytes:

@@ -6,12 +6,12 @@ import pytest
 from policygen import json_schemas, rendering
 from policygen.cli.main import main
 from policygen.demo.database import demo_database
+from policygen.model.audits import Scan
 from policygen.model.benchmarks import BenchmarkList
 from policygen.model.machine import Status
 from policygen.model.results import DbCoverage, DbInfo, DbTop, MergeReport
 from policygen.model.searches import SearchReplay
 from policygen.model.trees import Headers
-from policygen.model.tuning import Scan
 
 FOLDER = rendering.folder("schemas") / "json"
 

@@ -10,10 +10,10 @@ from policygen.app.effect import Planned, prove_plan
 from policygen.app.journal import document_of, keep_choices, record_proof, tell_outcome
 from policygen.app.session import Session, check_named
 from policygen.errors import EffectError, InputError
-from policygen.headers.text import read_bytes
 from policygen.model.machine import Undo, UndoneApply
 from policygen.model.plans import Applied, Plan
 from policygen.model.selection import Effect
+from policygen.opening import read_bytes
 from policygen.planning.saved import served
 from policygen.portable import nearby
 from policygen.process import stopping

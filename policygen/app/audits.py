@@ -15,7 +15,7 @@ from policygen.app.resolve import Errors, ask_reach, ask_values, resolve_workloa
 from policygen.app.scan import chosen_families, nothing_left, scan_tunings, tree_and_headers
 from policygen.app.session import Session, other_tree
 from policygen.errors import InputError, SourceError
-from policygen.headers.text import as_problem, read_bytes
+from policygen.headers.text import as_problem
 from policygen.model.arch import arch_number
 from policygen.model.audits import (
     STATUSES,
@@ -26,6 +26,7 @@ from policygen.model.audits import (
     Fillable,
     LintReport,
     Reach,
+    Scan,
     Share,
     Turned,
     Unfilled,
@@ -33,7 +34,7 @@ from policygen.model.audits import (
 from policygen.model.plans import Plan
 from policygen.model.selection import EntryPlace, ResolvedRow
 from policygen.model.trees import Cub
-from policygen.model.tuning import Scan
+from policygen.opening import read_bytes
 from policygen.planning.measured import arch_of, gpu_name, gpu_names, say_arch
 from policygen.portable import nearby
 from policygen.proof.ask import compiler_of

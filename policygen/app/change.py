@@ -10,12 +10,12 @@ from policygen.app.session import Session, other_tree, with_detected_bindings
 from policygen.bindings.words import known_arch, words
 from policygen.errors import InputError, SourceError
 from policygen.headers.scan import read_changed, scan_headers
-from policygen.headers.text import read_bytes
 from policygen.model.machine_code import DumpIndex
 from policygen.model.plans import Plan
 from policygen.model.selection import Differing
 from policygen.model.trees import Cub
 from policygen.model.tuning import spell
+from policygen.opening import read_bytes
 from policygen.planning.judge import judge_inputs
 from policygen.proof.all_inputs import InputDelta, Side
 from policygen.proof.ask import compiler_of, replaces_files

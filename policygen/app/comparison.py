@@ -11,7 +11,6 @@ from policygen.app.filters import Filter, parse_archs
 from policygen.app.resolve import ask_values
 from policygen.app.session import Session
 from policygen.errors import InputError, Problems, plural
-from policygen.headers.text import read_bytes
 from policygen.model.arch import arch_number
 from policygen.model.machine_code import Units
 from policygen.model.plans import Plan
@@ -19,6 +18,7 @@ from policygen.model.selection import EntryPlace, ResolvedRow, Spot
 from policygen.model.trees import Cub
 from policygen.model.tuning import Entry, Family, TuningHeader
 from policygen.model.workload import Point, point_name
+from policygen.opening import read_bytes
 from policygen.paths import cache_folder
 from policygen.portable import nearby
 from policygen.process import threads, workers_of

@@ -25,7 +25,7 @@ from policygen.bindings.words import ladder
 from policygen.errors import InputError
 from policygen.headers.dialects import dialect_of
 from policygen.model.arch import arch_number
-from policygen.model.audits import Finding
+from policygen.model.audits import Finding, Scan
 from policygen.model.machine_code import VerifySass
 from policygen.model.plans import Action, Plan
 from policygen.model.records import Document
@@ -33,7 +33,6 @@ from policygen.model.results import Rules
 from policygen.model.reviews import Evidence, HeaderDiff, Review, ReviewedEntry, Uncovered
 from policygen.model.selection import Differing, Effect, EntryPlace, Resolution
 from policygen.model.trees import Cub, Dialect
-from policygen.model.tuning import Scan
 from policygen.model.verdicts import VerifyPerformance
 from policygen.model.workload import Point
 from policygen.opening import Model, load_document

@@ -10,8 +10,9 @@ from policygen.errors import InputError, SourceError, anchored, listed
 from policygen.headers.scan import algorithm, matches, scan_headers, select_families
 from policygen.headers.text import as_problem
 from policygen.model.arch import arch_number
+from policygen.model.audits import Scan
 from policygen.model.trees import UNKNOWN, Cub, Library
-from policygen.model.tuning import Family, Scan, TuningHeader
+from policygen.model.tuning import Family, TuningHeader
 from policygen.steps import Note, discard_note
 from policygen.trees.layout import lone_dialect
 

@@ -16,8 +16,9 @@ from policygen.errors import SourceError
 from policygen.headers.expressions import evaluate
 from policygen.headers.search_space import Knowledge
 from policygen.headers.syntax import closing_angle, closing_bracket, split_list
-from policygen.headers.text import Text, read_bytes
+from policygen.headers.text import Text
 from policygen.model.records import Span
+from policygen.opening import read_bytes
 
 MAX_DEPTH = 32
 """The deepest nesting of includes."""

@@ -20,21 +20,11 @@ from policygen.headers.selectors.branches import holds_selectors, read_selectors
 from policygen.headers.selectors.functions import find_aggregates
 from policygen.headers.specializations.families import holds_tunings, read_families
 from policygen.headers.syntax import Guards, check_brackets
-from policygen.headers.text import (
-    FOLDER,
-    Text,
-    check_hidden,
-    check_words,
-    includes,
-    limited,
-    reachable,
-    read_bytes,
-    tree_around,
-)
+from policygen.headers.text import Text, check_hidden, check_words, includes, limited, reachable
 from policygen.libraries import sources
 from policygen.model.arch import arch_and_gpu
 from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader
-from policygen.opening import NotOpenedError, read_inside
+from policygen.opening import FOLDER, NotOpenedError, read_bytes, read_inside, tree_around
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from types import FrameType
 
 from policygen.errors import SourceError
 from policygen.model.records import Problem, Span
-from policygen.opening import NotOpenedError, read_inside
 
 BOM = b"\xef\xbb\xbf"
 # One character that can start a comment or a literal, then the rest of it. Starting with a
@@ -187,31 +186,6 @@ def squeeze(data: bytes, span: Span | None = None) -> str:
     if b"\n" in data:
         data = _BREAK_IN_LIST.sub(b"<", data)
     return " ".join(decode(data).split())
-
-
-FOLDER = "cub/device/dispatch/tuning"
-"""The folder of tuning headers below a tree's include folder."""
-
-
-# Reading files
-
-
-def read_bytes(path: Path, root: Path | None = None) -> bytes:
-    """Reads a file of the tree at `root`, or by default of the tree around a tuning header."""
-    name = path.as_posix()
-    try:
-        return read_inside(root or tree_around(path), path)
-    except NotOpenedError as error:
-        raise SourceError(name, 1, 1, error.reason, remedy=error.remedy) from error
-    except OSError as error:
-        raise SourceError(name, 1, 1, f"cannot be read: {error.strerror or error}") from error
-
-
-def tree_around(header: Path) -> Path:
-    """Returns the include folder of a tuning header, or the folder of a standalone header."""
-    folder = header.absolute().parent
-    parts = Path(FOLDER).parts
-    return folder.parents[len(parts) - 1] if folder.parts[-len(parts) :] == parts else folder
 
 
 # "struct A B A B": searches for a declaration start at each of the words.

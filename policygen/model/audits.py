@@ -9,6 +9,7 @@ from policygen.model.arch import Arch
 from policygen.model.records import Document, Problem, Record
 from policygen.model.selection import EntryPlace, Unresolved
 from policygen.model.trees import Cub
+from policygen.model.tuning import Family, PolicyChain
 from policygen.model.workload import OnArch
 
 CellStatus = Literal["tuned", "inherited", "default", "disabled", "unreachable", "unknown"]
@@ -314,4 +315,17 @@ class BenchCheck(Document):
     """By benchmark and source; parameters before axes, each in the order of the source."""
     not_compared: tuple[NotCompared, ...] = ()
     """By benchmark and source."""
+    problems: tuple[Problem, ...] = ()
+
+
+# What tuning headers contain
+
+
+class Scan(Document):
+    """What `policygen scan --json` prints."""
+
+    format: Literal["policygen/scan/1"] = "policygen/scan/1"
+    cub: Cub
+    families: tuple[Family, ...]
+    chains: tuple[PolicyChain, ...]
     problems: tuple[Problem, ...] = ()

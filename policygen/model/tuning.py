@@ -8,8 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from policygen.model.arch import Arch, arch_number, capability_number
-from policygen.model.records import Document, Problem, Record, Span
-from policygen.model.trees import Cub
+from policygen.model.records import Record, Span
 from policygen.untrusted import comment
 
 # "class T", "typename... Ts", "int Size = 4"; not an unnamed "class"
@@ -225,16 +224,6 @@ class TuningHeader(Record):
     def tunings(self) -> tuple[Family, ...]:
         """All families: those of specializations, then those of guarded returns."""
         return (*self.families, *self.selectors)
-
-
-class Scan(Document):
-    """What `policygen scan --json` prints."""
-
-    format: Literal["policygen/scan/1"] = "policygen/scan/1"
-    cub: Cub
-    families: tuple[Family, ...]
-    chains: tuple[PolicyChain, ...]
-    problems: tuple[Problem, ...] = ()
 
 
 # "cc < ::cuda::compute_capability{11, 0}"

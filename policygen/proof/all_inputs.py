@@ -27,10 +27,11 @@ from policygen.headers.selectors.functions import (
     leaves,
     read_aggregate,
 )
-from policygen.headers.text import Text, reachable, read_bytes
+from policygen.headers.text import Text, reachable
 from policygen.model.arch import arch_number
 from policygen.model.selection import InputChange
 from policygen.model.tuning import ENTRY, Marked, Value, leaf_paths, spell
+from policygen.opening import read_bytes
 from policygen.proof import answers, selector_code
 from policygen.proof.compile import RefusedError, TranslationUnit, compile_divided
 from policygen.proof.selector_code import (

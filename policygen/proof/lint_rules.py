@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from policygen.errors import InputError
-from policygen.model.audits import Finding, LintReport, RuleName, Severity
+from policygen.model.audits import Finding, LintReport, RuleName, Scan, Severity
 from policygen.model.trees import Cub
-from policygen.model.tuning import Scan
 from policygen.proof import lint_checks
 from policygen.proof.lint_subject import HeaderSource, Remark, Subject, place, subjects
 

@@ -12,10 +12,11 @@ from policygen.bindings.variants import newest_family, rules_of
 from policygen.bindings.words import words
 from policygen.errors import InputError
 from policygen.headers.text import BOM, decode
+from policygen.model.audits import Scan
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site, Unit
 from policygen.model.records import Span
 from policygen.model.trees import Cub
-from policygen.model.tuning import Entry, Family, Member, Scan, TuningHeader, Value
+from policygen.model.tuning import Entry, Family, Member, TuningHeader, Value
 from policygen.proof.answers import split
 
 

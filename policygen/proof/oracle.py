@@ -11,7 +11,6 @@ from policygen.headers.protocol import TuningTree
 from policygen.headers.scan import read_changed
 from policygen.headers.selectors.branches import enable_returns
 from policygen.headers.specializations.siblings import older
-from policygen.headers.text import read_bytes
 from policygen.model.arch import arch_number
 from policygen.model.selection import (
     Delta,
@@ -28,6 +27,7 @@ from policygen.model.selection import (
 from policygen.model.trees import Cub, Dialect
 from policygen.model.tuning import Marked, used_families
 from policygen.model.workload import Point
+from policygen.opening import read_bytes
 from policygen.process import threads
 from policygen.proof.all_inputs import InputDelta, Side
 from policygen.proof.ask import ask, compiler_of, replaces_files

@@ -11,10 +11,10 @@ from policygen.errors import InputError, SourceError
 from policygen.headers.scan import algorithm, scan_headers
 from policygen.headers.selectors.functions import compiler_conditions
 from policygen.headers.specializations.siblings import older
-from policygen.headers.text import read_bytes
 from policygen.model.arch import arch_number
 from policygen.model.trees import BoundVersion, Cub
 from policygen.model.tuning import TuningHeader, steps
+from policygen.opening import read_bytes
 
 
 @dataclass(frozen=True, slots=True)

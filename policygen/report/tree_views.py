@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, zip_longest
 
 from policygen.errors import plural
-from policygen.model.audits import BenchCheck, BenchDifference, Kind
+from policygen.model.audits import BenchCheck, BenchDifference, Kind, Scan
 from policygen.model.benchmarks import Axis, Benchmark, BenchmarkList, SubBenchmark
 from policygen.model.trees import CALLED, NAMESPACES, OF_TYPES, Cub, Headers, tree_line
-from policygen.model.tuning import Entry, Family, PolicyChain, Scan, conjunction, spell
+from policygen.model.tuning import Entry, Family, PolicyChain, conjunction, spell
 from policygen.report.blocks import BLANK, Block, Cell, Column, Note, Styled, Table, Words
 from policygen.report.terminal import wrap
 

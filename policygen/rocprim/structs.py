@@ -14,10 +14,11 @@ from policygen.headers.specializations.families import (
     template_parameters,
 )
 from policygen.headers.syntax import split_list, trim
-from policygen.headers.text import Text, read_bytes, squeeze
+from policygen.headers.text import Text, squeeze
 from policygen.model.arch import UNKNOWN
 from policygen.model.records import Span
 from policygen.model.tuning import Entry, Family, TemplateParameter, TuningHeader
+from policygen.opening import read_bytes
 from policygen.rocprim.entries import (
     Templates,
     applied,

@@ -13,7 +13,7 @@ from policygen import trees
 from policygen.errors import SourceError
 from policygen.headers.expressions import evaluate
 from policygen.headers.scan import read_header
-from policygen.headers.text import FOLDER
+from policygen.opening import FOLDER
 from tests.fuzz.rewrites import REWRITES
 from tests.real_trees import tree as cub_tree
 from tests.tiers import sampled

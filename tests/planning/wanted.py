@@ -9,11 +9,11 @@ from pathlib import Path
 
 from policygen import trees
 from policygen.bindings.load import bound
-from policygen.headers.text import read_bytes
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.plans import Options, Plan
 from policygen.model.results import Choice, ScoredVariant, ScoredWorkload
 from policygen.model.trees import BoundVersion
+from policygen.opening import read_bytes
 from policygen.planning.decide import remembered
 from policygen.planning.judge import judge
 from policygen.planning.places import PlacedResult

@@ -10,9 +10,10 @@ from typing import Literal
 from policygen.bindings.words import ladder
 from policygen.errors import InputError
 from policygen.headers.syntax import closing_bracket, flattened, split_list, statements, trim
-from policygen.headers.text import Text, read_bytes, squeeze
+from policygen.headers.text import Text, squeeze
 from policygen.model.arch import capability_number
 from policygen.model.records import Span
+from policygen.opening import read_bytes
 
 _OPTIONAL = re.compile(r"(?:::)?(?:\w+::)*optional<\s*([\w:]+)\s*>")
 # "int threads_per_block = 7;", "LookbackDelayPolicy delay;", "unsigned int delay;"

@@ -27,7 +27,7 @@ from policygen.headers.selectors.functions import (
     read_aggregate,
     template_arguments,
 )
-from policygen.headers.text import Text, read_bytes
+from policygen.headers.text import Text
 from policygen.model.bindings import (
     BenchmarkBinding,
     FamilyBinding,
@@ -41,6 +41,7 @@ from policygen.model.selection import Policies, Question, Whole
 from policygen.model.trees import BoundVersion, Cub, numbers
 from policygen.model.tuning import Entry, Value
 from policygen.model.workload import Point, in_words
+from policygen.opening import read_bytes
 
 SINCE = (3, 5)
 """The first CUB version whose device algorithms take policy selectors."""

@@ -1,9 +1,9 @@
 import pytest
 
 from policygen.errors import InputError
+from policygen.model.audits import Scan
 from policygen.model.records import Span
 from policygen.model.trees import Cub
-from policygen.model.tuning import Scan
 from policygen.proof.lint_rules import RULES, choose, lint
 from policygen.proof.lint_subject import HeaderSource, place
 from tests.headers.headers import read, wrap
