@@ -30,6 +30,7 @@ from policygen.gpu.opened import (
 )
 from policygen.gpu.space import ClassifiedVariants, Classifier, SearchSpace, SpaceCounts, space_of
 from policygen.gpu.units import WorkloadRun, runner_text, runs_of
+from policygen.headers.dialects import Drafter
 from policygen.headers.protocol import FamilySpot
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.measured import (
@@ -41,7 +42,6 @@ from policygen.model.measured import (
 )
 from policygen.model.plans import Options
 from policygen.model.workload import Point, as_label
-from policygen.planning.drafts import Drafter
 from policygen.planning.measured import Spaces
 from policygen.planning.places import check_runs, check_written
 from policygen.proof.compile import Listings

@@ -33,7 +33,7 @@ from policygen.model.bindings import (
     Unit,
 )
 from policygen.model.own_workload import PREFIX
-from policygen.model.trees import BoundVersion, Dialect, OwnFile, Versioned, numbers
+from policygen.model.trees import BoundVersion, Dialect, OwnFile, Versioned, numbers, side_by_side
 from policygen.model.tuning import Family, TuningHeader
 from policygen.opening import MAX_TOML, load_toml, read_named
 from policygen.rendering import folder
@@ -287,6 +287,15 @@ def site_of(
             if site is not None:
                 return algorithm, site
     raise InputError(f"{benchmark.name} has no family of tunings in CUB {version.plain}")
+
+
+def sites_of(algorithm: Bound, dialect: Dialect) -> list[Site]:
+    """Chooses a site for each name, preferably one in the tree's dialect."""
+    names = dict.fromkeys(site.name for site in algorithm.sites)
+    order = sorted(side_by_side(dialect), key=lambda candidate: candidate != dialect)
+    sites = ((algorithm.site(name, candidate) for candidate in order) for name in names)
+    chosen = (next((site for site in candidates if site is not None), None) for candidates in sites)
+    return [site for site in chosen if site is not None]
 
 
 def bound_by_files(version: BoundVersion) -> tuple[Bound, ...]:

@@ -23,6 +23,8 @@ from policygen.gpu.space import (
     tiles,
 )
 from policygen.gpu.units import WorkloadRun, inputs_text, variants_text
+from policygen.headers.dialects import Drafter as Planner
+from policygen.headers.dialects import NotWritableError
 from policygen.headers.protocol import EntryWrite, FamilySpot
 from policygen.headers.selectors.functions import Field, leaves, policy_structs, read_aggregate
 from policygen.headers.user.policies import (
@@ -42,8 +44,6 @@ from policygen.model.selection import Values, Whole
 from policygen.model.trees import BoundVersion, Cub, numbers
 from policygen.model.tuning import Value, spell
 from policygen.model.workload import Point, point_name
-from policygen.planning.drafts import Drafter as Planner
-from policygen.planning.drafts import NotWritableError
 from policygen.planning.judge import differs
 from policygen.process import threads
 from policygen.proof.ask import ask_policies

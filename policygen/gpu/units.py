@@ -7,13 +7,11 @@ from decimal import Decimal, InvalidOperation
 from itertools import product
 
 from policygen import rendering
-from policygen.bindings.load import bound
+from policygen.bindings.load import bound, sites_of
 from policygen.errors import InputError
-from policygen.headers.selectors.functions import Field
-from policygen.headers.user.header import returned
+from policygen.headers.selectors.functions import Field, returned
 from policygen.model.bindings import BenchmarkBinding, RunBinding, Site
 from policygen.model.trees import Cub
-from policygen.proof.sites import sites_of
 from policygen.proof.units import Workload, axis_declaration, axis_headers
 from policygen.rendering import fill
 from policygen.results.tables import axes_of

@@ -414,3 +414,8 @@ def _join(texts: Iterable[str]) -> str:
             joined = joined.removesuffix(newline)
         joined += text
     return joined
+
+
+def points_of(writes: Sequence[EntryWrite]) -> set[Point]:
+    """Returns the measured workloads that the entries are written for."""
+    return {point for write in writes for point in write.points}

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from math import log
 
 from policygen.bindings.recorded import version_of
-from policygen.headers.protocol import EntryWrite
+from policygen.headers.protocol import points_of
 from policygen.model.arch import arch_number, is_amd
 from policygen.model.plans import Reached
 from policygen.model.selection import Delta, DeltaRow, Values
@@ -84,11 +84,6 @@ def _chosen_by_other_algorithm(
     """Whether the call gets an algorithm that only another benchmark measures and chose."""
     contradicted = contradicts(case.measurement.benchmark.always, after)
     return contradicted and any(other_algorithm(case, chosen_case) for chosen_case in chosen)
-
-
-def points_of(writes: Sequence[EntryWrite]) -> set[Point]:
-    """Returns the measured workloads that the entries are written for."""
-    return {point for write in writes for point in write.points}
 
 
 _AXIS = re.compile(r"\baxis::(\w+)")

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from policygen.errors import EffectError, InputError
-from policygen.headers.protocol import EntryWrite, NotKeptError
+from policygen.headers.dialects import Draft, Drafter, NotWritableError
+from policygen.headers.protocol import EntryWrite, NotKeptError, points_of
 from policygen.model.arch import arch_number
 from policygen.model.plans import (
     Action,
@@ -31,7 +32,6 @@ from policygen.planning.decide import (
     remembered_next,
     settled_without,
 )
-from policygen.planning.drafts import Draft, Drafter, NotWritableError
 from policygen.planning.judge import Oracle, judge_inputs
 from policygen.planning.losses import (
     as_reached,
@@ -40,7 +40,6 @@ from policygen.planning.losses import (
     in_spite,
     not_as_written,
     outranked,
-    points_of,
     strayed,
 )
 from policygen.planning.measured import Measurement, Refused, Spaces, measurements

@@ -7,7 +7,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Protocol
 
-from policygen.bindings.load import axis_type, bound, is_constant
+from policygen.bindings.load import axis_type, bound, is_constant, sites_of
 from policygen.errors import InputError, MissingToolError
 from policygen.installation import add
 from policygen.libraries import part_of
@@ -17,7 +17,7 @@ from policygen.model.workload import Point, point_of
 from policygen.paths import write_atomically
 from policygen.proof.kernel_build import LibraryKernels, UnitHeaders
 from policygen.proof.probe import workloads
-from policygen.proof.sites import matches, sites_of
+from policygen.proof.sites import matches
 from policygen.proof.units import Workload, axis_declaration, axis_headers
 from policygen.rendering import fill
 

@@ -4,13 +4,13 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from policygen.bindings.load import Bound, axis_values, bound, library_types, read
+from policygen.bindings.load import Bound, axis_values, bound, library_types, read, sites_of
 from policygen.bindings.words import archs_file, ladder
 from policygen.errors import InputError, anchored, listed, no_such_value
 from policygen.model.arch import BEYOND, arch_number, capability_number, family_arch
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
 from policygen.model.selection import Differing
-from policygen.model.trees import BoundVersion, Cub, Dialect, side_by_side
+from policygen.model.trees import BoundVersion, Cub, Dialect
 from policygen.model.tuning import Family, TuningHeader
 from policygen.model.workload import axis_name
 from policygen.proof.probe import workloads
@@ -135,15 +135,6 @@ def _closest_sibling(family: Family, names: Sequence[str]) -> str | None:
     return max(
         same_name, key=lambda name: (family_arch(name) <= number, family_arch(name)), default=None
     )
-
-
-def sites_of(algorithm: Bound, dialect: Dialect) -> list[Site]:
-    """Chooses a site for each name, preferably one in the tree's dialect."""
-    names = dict.fromkeys(site.name for site in algorithm.sites)
-    order = sorted(side_by_side(dialect), key=lambda candidate: candidate != dialect)
-    sites = ((algorithm.site(name, candidate) for candidate in order) for name in names)
-    chosen = (next((site for site in candidates if site is not None), None) for candidates in sites)
-    return [site for site in chosen if site is not None]
 
 
 def devices(headers: Iterable[TuningHeader]) -> set[str]:

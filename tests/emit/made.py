@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from policygen import trees
+from policygen.app.emit import Emitter, judge, questions
 from policygen.bindings.load import axis_values
 from policygen.headers.selectors.functions import find_aggregates
 from policygen.headers.user.header import HeaderTarget, render, selector_of
 from policygen.headers.user.policies import TunedSelector
 from policygen.model.emitted import EmitSelector
 from policygen.model.trees import BoundVersion
-from policygen.planning.emitter import Emitter, judge, questions
 from policygen.proof.ask import ask_policies
 from policygen.proof.probe import QueriedTree
 from policygen.proof.toolchain import find_toolchain

@@ -2,13 +2,13 @@ from pathlib import Path
 
 import pytest
 
+from policygen.app.emit import Emitter, part_of
 from policygen.errors import InputError
 from policygen.headers.selectors.functions import find_aggregates, leaves, read_aggregate
 from policygen.headers.user.policies import Arguments, UserReturn, selector_for
 from policygen.model.plans import Options
 from policygen.model.selection import Selected, Whole
 from policygen.model.trees import BoundVersion
-from policygen.planning.emitter import Emitter, part_of
 from policygen.planning.measured import measurements
 from policygen.planning.places import PlacedResult
 from policygen.results.together import Together

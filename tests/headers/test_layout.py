@@ -1,7 +1,7 @@
 import pytest
 
-from policygen.headers.selectors.functions import Field
-from policygen.headers.user.header import comment, condition, returned, split, wrapped
+from policygen.headers.selectors.functions import Field, returned
+from policygen.headers.user.header import comment, condition, split, wrapped
 
 DELAY = (Field("kind", "LookbackDelayAlgorithm"), Field("delay", "unsigned int"))
 POLICY = (Field("threads", "int"), Field("delay", "LookbackDelayPolicy", DELAY))

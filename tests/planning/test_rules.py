@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import pytest
 
 from policygen.errors import EffectError, InputError
+from policygen.headers.dialects import Draft, NotWritableError
 from policygen.headers.protocol import NotKeptError
 from policygen.model.plans import Options
 from policygen.model.selection import Delta, DeltaRow
 from policygen.planning import plan
-from policygen.planning.drafts import Draft, NotWritableError
 from policygen.planning.places import FixedValues, bounded
 from policygen.planning.plan import Attempt
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 from policygen.bindings.words import ladder
 from policygen.errors import InputError
+from policygen.headers.spelling import UNIT, WIDTH
 from policygen.headers.syntax import closing_bracket, flattened, split_list, statements, trim
 from policygen.headers.text import Text, squeeze
 from policygen.model.arch import capability_number
@@ -415,6 +416,52 @@ def leaves(fields: tuple[Field, ...], parent: str = "") -> Iterator[tuple[str, s
             yield from leaves(field.fields, f"{path}.")
         else:
             yield path, field.type
+
+
+def returned(fields: Sequence[Field], values: Mapping[str, str], std: int, indent: int) -> str:
+    """Writes `return {.threads_per_block = 512, …};` on as many lines as needed."""
+    return "\n".join(_aggregate("return ", fields, values, std, indent, "", ";"))
+
+
+def _aggregate(
+    prefix: str,
+    fields: Sequence[Field],
+    values: Mapping[str, str],
+    std: int,
+    indent: int,
+    parent: str,
+    suffix: str,
+) -> list[str]:
+    """Writes an aggregate on one line if it fits, else with each field on its own lines."""
+    indentation = UNIT * indent
+    line = f"{indentation}{prefix}{_inline(fields, values, std, parent)}{suffix}"
+    if len(line) <= WIDTH:
+        return [line]
+    lines = [f"{indentation}{prefix}{{"]
+    for field in fields:
+        path = f"{parent}{field.name}"
+        name = _name(field, std)
+        if field.fields:
+            inner = f"{path}."
+            lines += _aggregate(name, field.fields, values, std, indent + 1, inner, ",")
+        else:
+            lines.append(f"{indentation}{UNIT}{name}{values[path]},")
+    return [*lines, f"{indentation}}}{suffix}"]
+
+
+def _inline(fields: Sequence[Field], values: Mapping[str, str], std: int, parent: str) -> str:
+    parts = [
+        _name(field, std) + _inline(field.fields, values, std, f"{parent}{field.name}.")
+        if field.fields
+        else _name(field, std) + values[f"{parent}{field.name}"]
+        for field in fields
+    ]
+    return f"{{{', '.join(parts)}}}"
+
+
+def _name(field: Field, std: int) -> str:
+    """Returns the field's designator, or a comment before C++20."""
+    return f".{field.name} = " if std >= 20 else f"/* {field.name} */ "
 
 
 # Template arguments of policy selectors
