@@ -7,7 +7,7 @@ from pydantic import Field
 
 from policygen.model.records import Record
 from policygen.model.trees import Cub
-from policygen.portable import portable, portable_name
+from policygen.portable import nearby, portable, portable_name
 
 
 class Told(Record):
@@ -77,3 +77,9 @@ def test_files_in_a_sentence_are_named_where_they_are_files(tmp_path):
 def test_code_stays_as_it_is():
     given = Told(text="// /work/tuning/here/x.cuh", remark="nothing")
     assert portable(given, HERE) is given
+
+
+def test_a_path_below_the_current_folder_is_written_from_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert nearby(tmp_path / "a/b") == "a/b"
+    assert nearby(Path("/elsewhere/a")) == "/elsewhere/a"
