@@ -260,7 +260,7 @@ def _nothing_to_emit(actions: Sequence[EmitAction]) -> InputError:
     return InputError("nothing to emit", "\n  ".join(shown))
 
 
-# Selectors from results: the compiler shows CUB's own policies, and the results change those.
+# Makes selectors from results: asks the compiler for CUB's own policies, and changes those.
 
 ChooseForAll = Callable[[Sequence[ScoredWorkload]], Together]
 """Chooses one variant for several workloads."""

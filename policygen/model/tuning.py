@@ -1,4 +1,4 @@
-"""The contents of a tuning header: families, entries, members, policy chains; and changes to it."""
+"""A tuning header's families, entries, members, provenance and policy chains, and its changes."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
