@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,6 +34,7 @@ from policygen.cli.options import (
     Command,
     arch_option,
     bench_option,
+    choice,
     combined,
     config_option,
     confirm_option,
@@ -43,6 +45,7 @@ from policygen.cli.options import (
     force_option,
     given_results,
     joined,
+    number,
     option,
     out_option,
     output_options,
@@ -65,13 +68,11 @@ ranking: Callable[[Command], Command] = joined(
         default=None,
     ),
     rule_options(),
-    click.option(
+    number(
         "--alpha",
-        type=click.FloatRange(0, 1),
+        click.FloatRange(0, 1),
+        "CCCL's filter: only runtime workloads with samples that differ from base (p < alpha).",
         default=1.0,
-        show_default=True,
-        help="CCCL's filter: only runtime workloads with samples that differ from base (p <"
-        " alpha).",
     ),
     confirm_option,
     config_option,
@@ -82,13 +83,7 @@ ranking: Callable[[Command], Command] = joined(
 @click.command()
 @database_options
 @ranking
-@click.option(
-    "--top",
-    type=click.IntRange(1),
-    default=10,
-    show_default=True,
-    help="Number of variants to list.",
-)
+@number("--top", click.IntRange(1), "Number of variants to list.", default=10)
 @output_options
 def top(given: ResultFiles, top: int, output: Output, **ranking_options: Any) -> int:
     """Rank variants by score, with intervals and verdicts."""
@@ -199,60 +194,41 @@ def compare(
 
 
 FACTS = ("name", "base", "gpu", "archs", "ctk", "cccl", "types", "size", "cub", "warmup")
+_fact = partial(option, default="")
 facts_options: Callable[[Command], Command] = joined(
     combined("named", ImportedAs, *FACTS),
-    click.option(
+    number(
         "--warmup",
-        type=click.IntRange(0, 1000),
+        click.IntRange(0, 1000),
+        "Number of first launches of each configuration to ignore as warm-up.",
         default=1,
-        show_default=True,
-        help="Number of first launches of each configuration to ignore as warm-up.",
     ),
-    option(
+    _fact(
         "--cub",
         "PATH",
         "The tree whose entries are the baseline, for results of a library:"
         " rocprim@5.7.1, or a checkout.",
-        default="",
     ),
-    option(
-        "--size",
-        "SIZE",
-        "The problem size, if the file does not state it: 1000000, or 4096x4096.",
-        default="",
+    _fact(
+        "--size", "SIZE", "The problem size, if the file does not state it: 1000000, or 4096x4096."
     ),
     repeated(
-        "--type",
-        "AXIS=VALUE",
-        "A compile-time axis of the kernel: T=F32. Repeatable.",
-        to="types",
+        "--type", "AXIS=VALUE", "A compile-time axis of the kernel: T=F32. Repeatable.", to="types"
     ),
-    option(
-        "--cccl",
-        "VERSION",
-        "The version of CCCL, or of the tree that has the kernel's header.",
-        default="",
-    ),
-    option("--ctk", "VERSION", "The version of the CUDA toolkit.", default=""),
+    _fact("--cccl", "VERSION", "The version of CCCL, or of the tree that has the kernel's header."),
+    _fact("--ctk", "VERSION", "The version of the CUDA toolkit."),
     arch_option("The architecture of the GPU, if policygen does not know it.", amd=True),
-    option(
-        "--gpu",
-        "NAME",
-        "The GPU's name in the database.  [default: from the files]",
-        default="",
-    ),
-    option(
+    _fact("--gpu", "NAME", "The GPU's name in the database.  [default: from the files]"),
+    _fact(
         "--base",
         "CONFIGURATION",
         "The baseline configuration: block_size_x=128,tile=2, or a label.",
-        default="",
     ),
-    option(
+    _fact(
         "--name",
         "NAME",
         "The kernel's name in results, own.NAME; a name with dots is kept.  [default:"
         " from the files]",
-        default="",
     ),
 )
 """What files do not say, as one `named`."""
@@ -311,11 +287,12 @@ def matrix(files: tuple[str, ...], regex: str, by: str | None, out: Out, output:
 @combined("given", given_results, "files", "benches", "regex", "axes")
 @rule_options()
 @config_option
-@click.option(
+@choice(
     "--format",
-    "form",
-    type=click.Choice(["table", "md", "html"]),
-    help="Output format.  [default: by FILE's extension, else table]",
+    ["table", "md", "html"],
+    "Output format.  [default: by FILE's extension, else table]",
+    to="form",
+    default=None,
 )
 @out_option("Write the output to a file: .html (page with figures) or .md.")
 @print_options

@@ -8,6 +8,7 @@ from policygen.app.emit import DEFAULT_NAMESPACE, emit_selectors
 from policygen.app.own_workloads import with_workload
 from policygen.app.tune import emitted_kernel
 from policygen.cli.options import (
+    choice,
     flag,
     option,
     out_option,
@@ -36,12 +37,11 @@ from policygen.report.console import messages, results, show
     to="algorithms",
 )
 @out_option("The header to write.  [default: standard output]")
-@click.option(
+@choice(
     "--std",
-    type=click.Choice(["17", "20"]),
+    ["17", "20"],
+    "C++ standard: 20 uses designated initializers, 17 does not.",
     default="20",
-    show_default=True,
-    help="C++ standard: 20 uses designated initializers, 17 does not.",
 )
 @option(
     "--namespace",

@@ -23,6 +23,7 @@ from policygen.cli.options import (
     combined,
     cub_option,
     flag,
+    number,
     option,
     output_options,
     repeated,
@@ -56,13 +57,7 @@ EFFORT = ("processes", "rounds", "seed", "gpu", "slots", "patience", "sanitize",
 @bench_option
 @database_option()
 @run_options()
-@click.option(
-    "--seed",
-    type=int,
-    default=SEED,
-    show_default=True,
-    help="Random seed for the order of runs and for --count.",
-)
+@number("--seed", int, "Random seed for the order of runs and for --count.", default=SEED)
 @gpu_option
 @wait_option
 @jobs_option()

@@ -44,14 +44,18 @@ def flag(
     return click.option(name, *filter(None, [to]), is_flag=True, default=default, help=text)
 
 
+def number(
+    name: str, kind: Any, text: str, *, to: str | None = None, **more: Any
+) -> Callable[[Command], Command]:
+    """An option whose help shows its default, and its range unless there is a metavar."""
+    return click.option(name, *filter(None, [to]), type=kind, show_default=True, help=text, **more)
+
+
 def choice(
-    name: str, choices: Sequence[str], text: str, *, to: str | None = None
+    name: str, choices: Sequence[str], text: str, **more: Any
 ) -> Callable[[Command], Command]:
     """An option with one of several values, the first by default."""
-    kind, default = click.Choice(choices), choices[0]
-    return click.option(
-        name, *filter(None, [to]), type=kind, default=default, show_default=True, help=text
-    )
+    return number(name, click.Choice(choices), text, **{"default": choices[0], **more})
 
 
 def joined(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
@@ -191,10 +195,13 @@ def _print_to_out(command: Command) -> Command:
     return cast("Command", run)
 
 
+quiet_option: Callable[[Command], Command] = click.option(
+    "-q", "--quiet", is_flag=True, help="Print only results and errors."
+)
 print_options: Callable[[Command], Command] = joined(
     combined("output", Output, "as_json", "quiet", "verbose"),
     click.option("-v", "--verbose", is_flag=True, help="More output."),
-    click.option("-q", "--quiet", is_flag=True, help="Print only results and errors."),
+    quiet_option,
     flag("--json", "Print one JSON document.", to="as_json"),
 )
 """`--json`, `-q` and `-v`, as one `output`."""
@@ -268,10 +275,11 @@ result_options: Callable[[Command], Command] = joined(
     bench_option,
 )
 """`--bench` and `--base`: what else is known of databases."""
-library_option: Callable[[Command], Command] = click.option(
+library_option: Callable[[Command], Command] = choice(
     "--library",
-    type=click.Choice(LIBRARIES),
-    help="The library whose tree to find.  [default: that of a surrounding checkout, else cub]",
+    LIBRARIES,
+    "The library whose tree to find.  [default: that of a surrounding checkout, else cub]",
+    default=None,
 )
 """`--library`, beside `--cub`, for commands that take trees of others than CUB."""
 store_option: Callable[[Command], Command] = option(
@@ -334,21 +342,16 @@ def rule_options(least_score: float = RULES.least_score) -> Callable[[Command], 
             "Allow choices without samples, whose uncertainty is unknown.",
             default=None,
         ),
-        click.option(
+        number(
             "--confidence",
-            type=float,
-            help=f"Confidence level of intervals.  [default: {RULES.confidence:g}]",
+            float,
+            f"Confidence level of intervals.  [default: {RULES.confidence:g}]",
         ),
-        click.option(
+        number(
             "--worst",
-            "worst_allowed",
-            type=float,
-            help="Lowest allowed ratio on any runtime workload."
-            f"  [default: {RULES.worst_allowed:g}]",
+            float,
+            f"Lowest allowed ratio on any runtime workload.  [default: {RULES.worst_allowed:g}]",
+            to="worst_allowed",
         ),
-        click.option(
-            "--least-score",
-            type=float,
-            help=f"Lowest score to choose.  [default: {least_score:g}]",
-        ),
+        number("--least-score", float, f"Lowest score to choose.  [default: {least_score:g}]"),
     )

@@ -22,6 +22,7 @@ from policygen.cli.options import (
     gpu_option,
     option,
     out_option,
+    quiet_option,
     start,
     store_option,
 )
@@ -49,13 +50,9 @@ from policygen.report.value_views import announce
 @option("--from", "FILE", "Render a review saved with --format json.", to="source")
 @choice("--format", ["md", "html", "json"], "Output format.", to="form")
 @out_option()
-@click.option(
-    "--annotate",
-    type=click.Choice(["github"]),
-    help="Print findings as GitHub annotations.",
-)
+@choice("--annotate", ["github"], "Print findings as GitHub annotations.", default=None)
 @flag("--json", "Same as --format json.", to="as_json")
-@click.option("-q", "--quiet", is_flag=True, help="Print only results and errors.")
+@quiet_option
 def review(
     base: str | None,
     cub: str | None,

@@ -29,6 +29,7 @@ from policygen.app.session import open_session
 from policygen.cli.options import (
     EXISTING_FILE,
     bench_option,
+    choice,
     cub_option,
     option,
     out_option,
@@ -64,11 +65,7 @@ NOTHING = "none"
 @click.command()
 @budget_option("20m")
 @database_option()
-@click.option(
-    "--strategy",
-    type=click.Choice(STRATEGIES),
-    help=f"Search strategy.  [default: {DEFAULT}]",
-)
+@choice("--strategy", STRATEGIES, f"Search strategy.  [default: {DEFAULT}]", default=None)
 @option("--variants", "K", "Maximum number of variants per workload.  [default: all]", type=COUNT)
 @run_options()
 @repeated(

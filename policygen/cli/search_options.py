@@ -9,7 +9,7 @@ import click
 
 from policygen.app.measured_workloads import PROCESSES, ROUNDS, SEED, Effort
 from policygen.app.search import SearchMachines
-from policygen.cli.options import FILE, Command, combined, flag, joined, option, repeated
+from policygen.cli.options import FILE, Command, combined, flag, joined, number, option, repeated
 from policygen.errors import InputError
 from policygen.report.progress import SearchProgress
 
@@ -70,9 +70,7 @@ def jobs_option(*short_names: str) -> Callable[[Command], Command]:
     return click.option(*short_names, "--jobs", "slots", type=COUNT, metavar="N", help=text)
 
 
-gpu_option = click.option(
-    "--gpu", type=click.IntRange(min=0), default=0, show_default=True, help="The GPU's number."
-)
+gpu_option = number("--gpu", click.IntRange(min=0), "The GPU's number.", default=0)
 
 
 def run_options(
@@ -81,11 +79,9 @@ def run_options(
     text: str = "Number of fresh processes, from which intervals are computed.",
 ) -> Callable[[Command], Command]:
     """`--processes` and `--rounds`, for commands that measure in fresh processes."""
-    number = click.IntRange(min=least)
-    runs = "Maximum runs per process."
     return joined(
-        click.option("--rounds", type=COUNT, default=ROUNDS, show_default=True, help=runs),
-        click.option("--processes", type=number, default=processes, show_default=True, help=text),
+        number("--rounds", COUNT, "Maximum runs per process.", default=ROUNDS),
+        number("--processes", click.IntRange(min=least), text, default=processes),
     )
 
 
@@ -113,7 +109,7 @@ def gpu_options(*effort_names: str) -> Callable[[Command], Command]:
             default=["0"],
             callback=gpus_of,
         ),
-        click.option("--seed", type=int, default=SEED, show_default=True, help="Random seed."),
+        number("--seed", int, "Random seed.", default=SEED),
     )
 
 

@@ -17,6 +17,7 @@ from policygen.cli.options import (
     combined,
     cub_option,
     flag,
+    number,
     option,
     output_options,
     repeated,
@@ -70,9 +71,7 @@ OF_RESULTS = frozenset(
 @run_options(
     processes=MOST, least=2, text="Maximum number of fresh processes; clear results stop earlier."
 )
-@click.option(
-    "--seed", type=int, default=1, show_default=True, help="Random seed for the order of runs."
-)
+@number("--seed", int, "Random seed for the order of runs.", default=1)
 @database_option("The database for measurements. Rows of the same change are not measured again.")
 @flag("--entries", "Show which entry carries the gain or loss.")
 @option("--narrow", "FILE", "Write the last apply's plan without its losses, for `apply --plan`.")
