@@ -1,11 +1,23 @@
 """The base classes of records in files and APIs."""
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from policygen.portable import portable
 from policygen.untrusted import json_text
+
+Item = TypeVar("Item")
+Key = TypeVar("Key")
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Groups items by a key; groups and items keep their order."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 class Span(NamedTuple):

@@ -17,6 +17,7 @@ from policygen.model.databases import (
     SideFiles,
     Winner,
 )
+from policygen.model.records import grouped
 from policygen.model.results import DbExport, DbPlot, MergeReport
 from policygen.model.workload import BASE, axes, axis_name, plain, runtime_name
 from policygen.report.blocks import (
@@ -137,9 +138,7 @@ def _suite(document: DbImport, *, verbose: bool, quiet: bool) -> Iterator[Block]
     location = dict.fromkeys([document.gpu, document.arch])
     known_versions = versions_of(document.ctk or "", document.cccl or "")
     yield heading([library], [*location, *known_versions])
-    algorithms: dict[str, list[ImportedWorkload]] = {}
-    for workload in document.workloads:
-        algorithms.setdefault(workload.algorithm, []).append(workload)
+    algorithms = grouped(document.workloads, lambda workload: workload.algorithm)
     workloads = plural(len(document.workloads), "workload")
     summary = f"{workloads} of {plural(len(algorithms), 'algorithm')}"
     yield prose(", ".join([summary, *_counts(document)]), "  ")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen.errors import plural
+from policygen.model.records import grouped
 from policygen.model.results import (
     Choice,
     CoveredWorkload,
@@ -258,18 +259,15 @@ UNKNOWN_SPACE = (
 
 def coverage(document: DbCoverage, width: int, *, verbose: bool, quiet: bool) -> Iterator[Block]:
     """Group workloads by where they were measured, and show the covered share of each."""
-    groups: dict[tuple[RunKey, str], list[CoveredWorkload]] = {}
-    for workload in document.workloads:
-        key = RunKey(gpu=workload.gpu, ctk=workload.ctk, cccl=workload.cccl)
-        groups.setdefault((key, workload.database), []).append(workload)
-    files = verbose or len({database for _, database in groups}) > 1
+    groups = grouped(document.workloads, lambda row: (row.gpu, row.ctk, row.cccl, row.database))
+    files = verbose or len({workload.database for workload in document.workloads}) > 1
     columns = zip(*map(_cells, document.workloads), strict=True)
     name_width, *number_widths = (max(map(len, column)) for column in columns) if groups else (0,)
     name_room = width - len("     of   ") - sum(number_widths)
-    for index, ((key, database), workloads) in enumerate(groups.items()):
+    for index, workloads in enumerate(groups.values()):
         if index:
             yield BLANK
-        location = key_parts(key, database if files else None)
+        location = key_parts(workloads[0], workloads[0].database if files else None)
         yield Words(location, "bold", "", "", DOT, even=True)
         for workload in workloads:
             yield from _covered(workload, max(20, min(name_width, name_room)), number_widths)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from policygen.errors import noun
 from policygen.model.machine_code import Different
 from policygen.model.plans import Action
+from policygen.model.records import grouped
 from policygen.model.reviews import Evidence, Review, ReviewedEntry
 from policygen.model.selection import Differing
 from policygen.model.tuning import spell
@@ -92,9 +93,7 @@ def _counted(
     rows: Sequence[OnArch | Different], singular: str, several: str, words: str
 ) -> Iterator[Fact]:
     """Count rows by benchmark and architecture; changed workloads are linked."""
-    groups: dict[tuple[str, str], list[OnArch | Different]] = {}
-    for row in rows:
-        groups.setdefault((short(row.benchmark), row.arch), []).append(row)
+    groups = grouped(rows, lambda row: (short(row.benchmark), row.arch))
     for (name, arch), group in groups.items():
         text = f"{noun(len(group), singular, several)} {words}: {name} on {arch}"
         first = group[0]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from policygen.errors import noun, plural
 from policygen.model.arch import arch_number
 from policygen.model.machine_code import VerifySass
+from policygen.model.records import grouped
 from policygen.model.results import PointRatio
 from policygen.model.reviews import UNBOUND, Evidence, Review, ReviewedEntry
 from policygen.model.selection import Differing, Effect
@@ -216,9 +217,7 @@ def _entry(entry: ReviewedEntry, rows: int | None, document: Review) -> Iterator
         yield Note((("it was ", ""), (before, "code"), (", and is ", ""), (after, "code")))
     if any(entry.inherits):
         yield Note(_inherits(entry, returns=document.cub.has_returns))
-    rows_by_change: dict[tuple[str, str], list[Differing]] = {}
-    for row in entry.reached:
-        rows_by_change.setdefault((row.arch, _changed(row)), []).append(row)
+    rows_by_change = grouped(entry.reached, lambda row: (row.arch, _changed(row)))
     for (arch, changed), changed_rows in list(rows_by_change.items())[:rows]:
         yield from _rows_alike(arch, changed, changed_rows, rows)
     if not rows_by_change:
@@ -295,13 +294,13 @@ def _rows_alike(
         yield Listing([f"on {arch}: {text}{hidden}"])
         return
     yield Note(((arch, "bold"), (f": {text}", "")))
-    names_by_values: dict[tuple[tuple[str, str, str], ...], list[str]] = {}
-    for row, name in zip(rows_alike, names, strict=True):
-        names_by_values.setdefault(tuple(_values(row)), []).append(name)
+    rows_by_values = grouped(
+        zip(rows_alike, names, strict=True), lambda pair: tuple(_values(pair[0]))
+    )
     blocks: list[Block] = []
-    for pairs, group in names_by_values.items():
-        workloads = ", ".join(group)
-        if len(names_by_values) > 1:
+    for pairs, group in rows_by_values.items():
+        workloads = ", ".join(name for _, name in group)
+        if len(rows_by_values) > 1:
             blocks.append(Note(f"for {workloads}:"))
         cells = [[name, was, now if was == now else ((now, "bold"),)] for name, was, now in pairs]
         label = f"Resolved values on {arch} for {workloads}"

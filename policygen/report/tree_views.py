@@ -6,6 +6,7 @@ from itertools import groupby, zip_longest
 from policygen.errors import plural
 from policygen.model.audits import BenchCheck, BenchDifference, Kind, Scan
 from policygen.model.benchmarks import Axis, Benchmark, BenchmarkList, SubBenchmark
+from policygen.model.records import grouped
 from policygen.model.trees import CALLED, NAMESPACES, OF_TYPES, Cub, Headers, tree_line
 from policygen.model.tuning import Entry, Family, PolicyChain, conjunction, spell
 from policygen.report.blocks import BLANK, Block, Cell, Column, Note, Styled, Table, Words
@@ -121,11 +122,9 @@ def check_lines(document: BenchCheck) -> Iterator[Block]:
     if document.differences:
         yield BLANK
     # Without this line, benchmarks that were not compared would look equal.
-    by_axes: dict[str, list[str]] = {}
-    for axes_of_benchmark in document.not_compared:
-        by_axes.setdefault(axes_of_benchmark.what, []).append(axes_of_benchmark.benchmark)
-    for axis, names in sorted(by_axes.items()):
-        what = f"{axis if axis == 'axes' else f'values of axis {axis}'} of {', '.join(names)}"
+    for axis, rows in sorted(grouped(document.not_compared, lambda row: row.what).items()):
+        names = ", ".join(row.benchmark for row in rows)
+        what = f"{axis if axis == 'axes' else f'values of axis {axis}'} of {names}"
         yield Note(f"not compared, because the source does not show them: {what}")
     yield Note(_version(document))
     yield Note(_counts(document))

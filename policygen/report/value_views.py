@@ -8,6 +8,7 @@ from pathlib import Path
 from policygen.errors import InputError, SourceError, plural
 from policygen.model.audits import CallOnly, LintReport, Reach, Unreachable
 from policygen.model.machine_code import Different, KernelPlace, SassCompiles, SassRow, VerifySass
+from policygen.model.records import grouped
 from policygen.model.selection import (
     Comparison,
     Differing,
@@ -46,7 +47,7 @@ def resolution(document: Resolution, *, head: bool, verbose: bool) -> Iterator[B
         document.rows, key=lambda row: (row.benchmark, row.arch)
     ):
         yield Note(f"{benchmark} on {arch}", "bold", folded=True)
-        for group in ([row] for row in rows) if verbose else _group_by_values(rows):
+        for group in [[row] for row in rows] if verbose else grouped(rows, _shared).values():
             yield from _rows_alike(group)
         yield BLANK
     if head:
@@ -103,13 +104,9 @@ def _rows_alike(rows: list[ResolvedRow]) -> Iterator[Block]:
         yield Words(row.note, "red", "      ")
 
 
-def _group_by_values(rows: Iterable[ResolvedRow]) -> Iterable[list[ResolvedRow]]:
-    """Group workloads that share values and entry, in order of first appearance."""
-    groups: dict[tuple[object, ...], list[ResolvedRow]] = {}
-    for row in rows:
-        key = (tuple(row.values.items()), row.entry, row.status, row.note)
-        groups.setdefault(key, []).append(row)
-    return groups.values()
+def _shared(row: ResolvedRow) -> tuple[object, ...]:
+    """What grouped workloads have in common."""
+    return tuple(row.values.items()), row.entry, row.status, row.note
 
 
 def _values(values: dict[str, Value]) -> list[str]:

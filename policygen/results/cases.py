@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from policygen.errors import InputError
 from policygen.model.benchmarks import ParameterRange
+from policygen.model.records import grouped
 from policygen.model.results import Choice, DataWarning, RunKey, ScoredWorkload
 from policygen.model.workload import BASE, parse_label, spelled
 from policygen.model.workload import axes as axis_texts
@@ -135,13 +137,10 @@ _CaseKey = tuple[str, RunKey, tuple[tuple[str, str], ...]]
 
 def build_cases(tables: Sequence[Rows], warn: Warn) -> tuple[Case, ...]:
     """Builds all cases, sorted by algorithm, workload and key; warns about those without a base."""
-    slices_by_key: dict[_CaseKey, list[_Slice]] = {}
-    for rows in tables:
-        for key, part in _slices(rows):
-            slices_by_key.setdefault(key, []).append(part)
+    keyed_slices = grouped((pair for rows in tables for pair in _slices(rows)), itemgetter(0))
     cases: list[Case] = []
-    for key in sorted(slices_by_key, key=_natural_order):
-        for slices in _comparable(slices_by_key[key]):
+    for key in sorted(keyed_slices, key=_natural_order):
+        for slices in _comparable([part for _, part in keyed_slices[key]]):
             case = _case(key, slices, warn)
             if case is not None:
                 cases.append(case)
@@ -192,14 +191,10 @@ def _slices(rows: Rows) -> Iterator[tuple[_CaseKey, _Slice]]:
 
 def _comparable(slices: list[_Slice]) -> Iterator[list[_Slice]]:
     """Groups databases as runs of one case, unless their benchmarks differ."""
-    by_file: dict[int, list[_Slice]] = {}
-    axes: dict[str, set[tuple[str, ...]]] = {}
-    for part in slices:
-        by_file.setdefault(id(part.rows.database), []).append(part)
-        axes.setdefault(part.rows.table.subbench, set()).add(part.rows.table.rt_axes)
-    if any(len(orders) > 1 for orders in axes.values()):
+    axes = {(part.rows.table.subbench, part.rows.table.rt_axes) for part in slices}
+    if len({subbench for subbench, _ in axes}) < len(axes):
         # Other axes, or the same ones in another order, mean another version of the benchmark.
-        yield from by_file.values()
+        yield from grouped(slices, lambda part: id(part.rows.database)).values()
     else:
         yield slices
 
@@ -211,9 +206,7 @@ def _case(key: _CaseKey, slices: list[_Slice], warn: Warn) -> Case | None:
     for part in slices:
         for code in dict.fromkeys(part.rows.variant[part.index].tolist()):
             names.setdefault(part.rows.variants[code], len(names))
-    by_table: dict[str, list[_Slice]] = {}
-    for part in slices:
-        by_table.setdefault(part.rows.table.subbench, []).append(part)
+    by_table = grouped(slices, lambda part: part.rows.table.subbench)
     parts_by_table = {
         parts_of_table[0].rows.table.name: _part(parts_of_table, names, databases, warn)
         for parts_of_table in by_table.values()

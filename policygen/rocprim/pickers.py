@@ -16,7 +16,7 @@ from policygen.headers.spelling import Change, line_start, rewritten, same
 from policygen.headers.syntax import closing_angle, closing_bracket, split_list, trim
 from policygen.headers.text import Text, squeeze
 from policygen.model.arch import UNKNOWN, arch_and_gpu
-from policygen.model.records import Span
+from policygen.model.records import Span, grouped
 from policygen.model.tuning import Entry, Family, Member
 from policygen.rocprim.entries import (
     applied,
@@ -91,9 +91,7 @@ class PickerReturn:
 def read_pickers(source: SourceFile, header: str, fields: Fields) -> tuple[Family, ...]:
     """Reads the pickers of a header, one family per target; `fields` are of returned structs."""
     text = source.text
-    groups: dict[tuple[str, str], list[Picker]] = {}
-    for picker in find_pickers(text):
-        groups.setdefault((picker.name, picker.arch), []).append(picker)
+    groups = grouped(find_pickers(text), lambda picker: (picker.name, picker.arch))
     return tuple(
         Family(
             name=name,

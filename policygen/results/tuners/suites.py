@@ -12,6 +12,7 @@ from typing import Self
 
 from policygen.errors import InputError, listed, reported_together
 from policygen.model.arch import arch_and_gpu
+from policygen.model.records import grouped
 from policygen.model.workload import BASE, as_label
 from policygen.results.tuners.formats import (
     MOST_AXES,
@@ -166,9 +167,7 @@ def _check_times(files: Sequence[TunedFile]) -> None:
 
 def _by_algorithm(files: Sequence[TunedFile]) -> dict[str, list[TunedFile]]:
     """Groups files by algorithm, sorted by name; each algorithm must come from one program."""
-    files_by_algorithm: dict[str, list[TunedFile]] = {}
-    for file in sorted(files, key=lambda file: file.kernel or ""):
-        files_by_algorithm.setdefault(file.kernel or "", []).append(file)
+    files_by_algorithm = dict(sorted(grouped(files, lambda file: file.kernel or "").items()))
     workloads = {(file.kernel, *sorted(file.workload.items())) for file in files}
     for count, noun, limit in (
         (len(files_by_algorithm), "algorithms", MOST_ALGORITHMS),
@@ -199,14 +198,12 @@ def _by_workload(parts: Sequence[TunedFile]) -> dict[_Axes, list[TunedFile]]:
             f"{parts[0].path}: {parts[0].kernel} has {len(names):,} axes in all files, but at most"
             f" {MOST_AXES} are possible"
         )
-    parts_by_axes: dict[_Axes, list[TunedFile]] = {}
-    for file in parts:
-        axes = tuple(
-            (name, file.workload.get(name, file.absent_type if name.endswith(TYPE) else ABSENT))
-            for name in names
-        )
-        parts_by_axes.setdefault(axes, []).append(file)
-    return dict(sorted(parts_by_axes.items()))
+
+    def axes_of(file: TunedFile) -> _Axes:
+        absent = {name: file.absent_type if name.endswith(TYPE) else ABSENT for name in names}
+        return tuple({**absent, **file.workload}.items())
+
+    return dict(sorted(grouped(parts, axes_of).items()))
 
 
 def _with_types(file: TunedFile, names: Mapping[str, str]) -> TunedFile:
