@@ -261,27 +261,18 @@ def _verdict(
     """Returns one side's verdict on the other side's choice, and the reason."""
     if confidence is None:
         return "not measured", NOT_WHOLE
-    if objection := _objection(confidence, score, rules):
-        return objection
+    if confidence.verdict is None and not rules.without_samples:
+        return "not confirmed", "without samples, its uncertainty is unknown"
+    if confidence.loses:
+        worst = f"a runtime workload at {confidence.worst.ratio:.4f}, less than is allowed"
+        return "contradicts", worst
+    if confidence.verdict == "worse":
+        return "contradicts", f"{score:.6f} is slower than base, beyond noise"
     if confirmed is None:
         explanation = f"{score:.6f} is too close to base to call"
         return ("holds", "") if confidence.verdict == "better" else ("not confirmed", explanation)
     refusal = confirmed.refusal or ""
     return ("not confirmed" if refusal else "holds"), refusal.removeprefix("not confirmed: ")
-
-
-def _objection(confidence: Confidence, score: float, rules: Rules) -> tuple[Says, str] | None:
-    """Returns an objection to a choice that holds whatever was confirmed before."""
-    if confidence.verdict is None and not rules.without_samples:
-        return "not confirmed", "without samples, its uncertainty is unknown"
-    if confidence.loses:
-        return (
-            "contradicts",
-            f"a runtime workload at {confidence.worst.ratio:.4f}, less than is allowed",
-        )
-    if confidence.verdict == "worse":
-        return "contradicts", f"{score:.6f} is slower than base, beyond noise"
-    return None
 
 
 def _agreement(

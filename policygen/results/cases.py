@@ -459,13 +459,19 @@ def _importances(
 ) -> tuple[list[float], bool]:
     """Ranks values by the declaration, else by the benchmark if all its values are present.
 
-    Also returns whether the result is unsure.
+    Otherwise numbers are in their order, and the result is unsure, as the second result says.
     """
     # A search of part of the benchmark's values may declare that part: CCCL ranks by it.
     if declared is None and set(benchmark) == set(present):
         declared = benchmark
-    order = _order(present, declared)
+    values = list(dict.fromkeys(present))
     is_unsure = declared is None or not set(present) <= set(declared)
+    if declared is not None and not is_unsure:
+        values = list(declared)
+    else:
+        with suppress(ValueError):  # names keep their measurement order
+            values.sort(key=float)
+    order = {value: index for index, value in enumerate(values)}
     return [importance(order[value], len(order)) for value in present], is_unsure
 
 
@@ -479,13 +485,3 @@ def known_axes(databases: Iterable[Database], declared: DeclaredAxes) -> Declare
             if not are_same(first_values[axis], values):
                 values_by_axis[axis] = ()
     return values_by_axis
-
-
-def _order(present: Sequence[str], declared: Sequence[str] | None) -> Mapping[str, int]:
-    """Returns the position of each value: as declared, else in numeric order."""
-    if declared is not None and set(present) <= set(declared):
-        return {value: index for index, value in enumerate(declared)}
-    values = list(dict.fromkeys(present))
-    with suppress(ValueError):  # names keep their measurement order
-        values.sort(key=float)
-    return {value: index for index, value in enumerate(values)}

@@ -65,7 +65,14 @@ def choose(
     header's current values, for `prefer_simple`.
     """
     ranked = [variant for variant in variants if variant.variant != BASE]
-    common_fields = _common_fields(scores, rules)
+    noise = deviation(scores, rules)
+    common_fields: dict[str, Any] = {
+        "noise": noise,
+        "noise_origin": scores.noise.origin if rules.noise is None else "stated in the rules",
+        "tried": scores.tried,
+        "luck": 1 + luck(scores, rules) * noise,
+        "runs": len(scores.case.databases),
+    }
     if missing := missing_of_base(scores.case, declared):
         reason = in_words(missing)
         return Choice(decision="keep base", variant=None, reason=reason, **common_fields)
@@ -94,7 +101,6 @@ def choose(
     )
     chosen, explanation = best, "best score"
     if rules.prefer_simple and current is not None:
-        noise = deviation(scores, rules)
         chosen = min(
             (variant for variant in eligible if _overlap(variant, best, noise)),
             key=lambda variant: (distance(variant.variant, current), -variant.score),
@@ -215,17 +221,6 @@ def _reason(
     if (result := confirmed.get(variant.variant)) is None:
         return hopeless(variant, rules) or "not a finalist, or not measured in the confirming run"
     return result.refusal
-
-
-def _common_fields(scores: Scores, rules: Rules) -> dict[str, Any]:
-    noise = deviation(scores, rules)
-    return {
-        "noise": noise,
-        "noise_origin": scores.noise.origin if rules.noise is None else "stated in the rules",
-        "tried": scores.tried,
-        "luck": 1 + luck(scores, rules) * noise,
-        "runs": len(scores.case.databases),
-    }
 
 
 def _measured_share(case: Case, declared: DeclaredAxes) -> str:

@@ -98,11 +98,26 @@ def is_database(path: Path) -> bool:
 
 @contextmanager
 def open_database(path: Path) -> Iterator[Database]:
-    """Opens a file read-only: no journal, no lock file."""
+    """Opens a file read-only: no journal, no lock file. SQLite's errors become InputErrors."""
     connection = _connect(path)
     try:
-        with _translate_errors(path):
-            yield _inspect(path, connection)
+        yield _inspect(path, connection)
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        # A damaged name may not even be text.
+        if _LOCKED.search(str(error)):
+            raise InputError(
+                f"{path}: another process has locked the database: {error}",
+                "Wait until the search has finished writing, or copy the file.",
+            ) from error
+        if (journal := _sibling(path, "-journal")).exists():
+            raise InputError(
+                f"{path}: an interrupted search left it incomplete: {error}",
+                f"Copy it together with {journal.name}, then open the copy once with sqlite3.",
+            ) from error
+        raise InputError(
+            f"{path}: SQLite cannot read this database: {error}",
+            "It may be truncated or damaged; try: sqlite3 FILE .recover",
+        ) from error
     finally:
         connection.close()
 
@@ -128,29 +143,6 @@ def _is_idle_wal(path: Path) -> bool:
 def _sibling(path: Path, ending: str) -> Path:
     path = path.resolve()
     return path.with_name(path.name + ending)
-
-
-@contextmanager
-def _translate_errors(path: Path) -> Iterator[None]:
-    """Translates SQLite's errors into InputErrors with the file and a remedy."""
-    try:
-        yield
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        # A damaged name may not even be text.
-        if _LOCKED.search(str(error)):
-            raise InputError(
-                f"{path}: another process has locked the database: {error}",
-                "Wait until the search has finished writing, or copy the file.",
-            ) from error
-        if (journal := _sibling(path, "-journal")).exists():
-            raise InputError(
-                f"{path}: an interrupted search left it incomplete: {error}",
-                f"Copy it together with {journal.name}, then open the copy once with sqlite3.",
-            ) from error
-        raise InputError(
-            f"{path}: SQLite cannot read this database: {error}",
-            "It may be truncated or damaged; try: sqlite3 FILE .recover",
-        ) from error
 
 
 def _inspect(path: Path, connection: sqlite3.Connection) -> Database:

@@ -41,7 +41,9 @@ def export(paths: Sequence[Path], out: Path, *, kind: Kind) -> int:
     if out.is_dir():
         raise InputError(f"{out}: this is a folder")
     check_not_input(out, paths)
-    axes = _all_axes(paths)
+    # The axes of all tables, in order of appearance, with the names of their columns.
+    known_axes = (axis for _, table in _tables(paths) for axis in table.axes)
+    axes = {axis: f"{axis} (axis)" if axis in COLUMNS else axis for axis in known_axes}
     write = _write_csv if kind == "csv" else _write_parquet
     with replacing(out) as temporary:
         frames = (_table_frames(run, table, axes) for run, table in _tables(paths))
@@ -53,12 +55,6 @@ def _tables(paths: Sequence[Path]) -> Iterator[tuple[Database, ResultTable]]:
         with open_database(path) as database:
             for run in (database, *database.merged):
                 yield from ((run, table) for table in run.tables)
-
-
-def _all_axes(paths: Sequence[Path]) -> dict[str, str]:
-    """Maps the axes of all tables, in order of appearance, to column names."""
-    axes = (axis for _, table in _tables(paths) for axis in table.axes)
-    return {axis: f"{axis} (axis)" if axis in COLUMNS else axis for axis in axes}
 
 
 def _table_frames(

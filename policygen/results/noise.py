@@ -3,7 +3,7 @@
 import hashlib
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from statistics import NormalDist
@@ -218,7 +218,14 @@ def threshold(variants: int, share: float) -> float:
 
     The limit is in deviations of a score.
     """
-    return _root(lambda limit: float(largest(np.array(limit), variants)), 1 - share)
+    low, high = -4.0, 9.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        if largest(np.array(middle), variants) < 1 - share:
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 @cache
@@ -278,17 +285,6 @@ def _simulated_searches(variants: int, finalists: int, runs: int) -> tuple[Float
     base, later_base = random.normal(size=(2, DRAWN, 1)) * SHARED**0.5
     own_scale = (1 - SHARED) ** 0.5
     return base + own_scale * search_scores, later_base / runs**0.5 + own_scale * later_scores
-
-
-def _root(share_below: Callable[[float], float], target: float) -> float:
-    low, high = -4.0, 9.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        if share_below(middle) < target:
-            low = middle
-        else:
-            high = middle
-    return high
 
 
 def kept_share(gains: Floats, chosen: float, noise: float) -> float:

@@ -74,16 +74,13 @@ class _Decoder:
         self._range >>= count
         value = ((self._code - self._low) & _TOP) // self._range
         self._low = (self._low + self._range * value) & _TOP
-        self._normalize()
-        return value
-
-    def _normalize(self) -> None:
         while not (self._low ^ (self._low + self._range)) >> 24 & 0xFF:
             self._shift(1)
             self._range = self._range << 8 & _TOP
         if not self._range >> 16:
             self._shift(2)
             self._range = -self._low & _TOP
+        return value
 
     def _shift(self, count: int) -> None:
         for _ in range(count):

@@ -41,13 +41,13 @@ from policygen.model.tuning import Edit, Entry, Family, Marked, TuningHeader
 from policygen.rocprim.entries import applied, by_hand
 from policygen.rocprim.pickers import (
     PICKER,
+    PICKER_CALL,
     WIDTH,
     Picker,
     PickerReturn,
     appended,
     commented,
     find_pickers,
-    gives_another,
     laid_out,
     listed,
     returns,
@@ -177,7 +177,7 @@ def _numbered(name: str, data: bytes, entries: Sequence[tuple[Family, Entry]]) -
         changes += [
             (picker_return.value, str(numbers[picker_return.value]))
             for picker_return in returns(text, picker)
-            if not gives_another(text.code, picker_return.value)
+            if not PICKER_CALL.match(text.code, *picker_return.value)
         ]
     return replaced(data, changes)
 
@@ -357,7 +357,12 @@ def _cases_before(text: Text, cases: Sequence[_Case]) -> Iterator[Insertion]:
     (_, entry), end, reason = cases[0][1].decided, newline(text.data), _reason(cases)
     assert entry.inherits_span is not None, "a case gives a config"
     value = entry.inherits_span
-    is_listed = entry.span.start > _enclosing_template(text, entry).span.start
+    template = next(
+        declaration
+        for declaration in find_declarations(text.code, names=CONFIG)
+        if declaration.span.start <= entry.span.start < declaration.span.end
+    )
+    is_listed = entry.span.start > template.span.start
     at = entry.span.start if is_listed else value.start
     begin = line_start(text.data, at)
     column = re.match(rb"\s*", text.data[begin:at])
@@ -371,15 +376,6 @@ def _cases_before(text: Text, cases: Sequence[_Case]) -> Iterator[Insertion]:
     yield value.end, f"{end}{indent}>", reason
 
 
-def _enclosing_template(text: Text, entry: Entry) -> Declaration:
-    """Returns the template that contains a case."""
-    return next(
-        declaration
-        for declaration in find_declarations(text.code, names=CONFIG)
-        if declaration.span.start <= entry.span.start < declaration.span.end
-    )
-
-
 def _case(text: Text, write: EntryWrite, spot: TableSpot, lead: str, end: str) -> str:
     """Formats `select_type_case<std::is_same<Key, int>::value, merge_config<256, 12>>`."""
     _, entry = spot.decided
@@ -387,7 +383,10 @@ def _case(text: Text, write: EntryWrite, spot: TableSpot, lead: str, end: str) -
     if not spot.exact and (current_condition := _condition(text, entry)):
         condition = f"({current_condition}) && {condition}"
     inner = lead + _STEP
-    value = _value(text, entry, write.content.values, spot)
+    assert entry.inherits_span is not None, "a case gives a config"
+    changes = updated(text, entry, write.content.values, spot)
+    # The config on one line.
+    value = _TIGHT.sub("", squeeze(rewritten(text.code, entry.inherits_span, changes)))
     line = f"select_type_case<{condition}, {value}>"
     if len(f"{lead}{line},") <= WIDTH:
         return line
@@ -412,13 +411,6 @@ def _condition(text: Text, entry: Entry) -> str:
     if case is None or not _CASE.match(text.code, *entry.span):
         return ""
     return squeeze(text.code, case.args[0])
-
-
-def _value(text: Text, entry: Entry, values: Mapping[str, str], spot: TableSpot) -> str:
-    """Returns the config of a case with new values, on one line."""
-    assert entry.inherits_span is not None, "a case gives a config"
-    changes = updated(text, entry, values, spot)
-    return _TIGHT.sub("", squeeze(rewritten(text.code, entry.inherits_span, changes)))
 
 
 def _copied(
@@ -448,7 +440,10 @@ def _copied(
     config = squeeze(rewritten(text.code, last.config, [(last.named, spot.copy_name)]))
     indent = indent_of(text.data, last.config.start)
     gap = f"{end}{indent}" if indent else " "
-    row = f"select_arch_case<{_table_arch(arch)}, {config}>,{gap}"
+    assert arch != UNKNOWN, "the last row is for all that are not known"
+    digits = arch.removeprefix("gfx")
+    table_arch = digits if digits.isdigit() else f"ROCPRIM_ARCH_{digits}"
+    row = f"select_arch_case<{table_arch}, {config}>,{gap}"
     return insertion, (last.config.start, row, reason)
 
 
@@ -468,13 +463,6 @@ def _with_comments(text: Text, span: Span, floor: int = 0) -> Span:
     """Returns the span of a declaration or a return, including the comments above it."""
     comments = Comments(text).above(span.start, floor)
     return Span(comments[0].start if comments else span.start, span.end)
-
-
-def _table_arch(arch: str) -> str:
-    """Returns an architecture as a table names it: `908`, `ROCPRIM_ARCH_90a`."""
-    assert arch != UNKNOWN, "the last row is for all that are not known"
-    digits = arch.removeprefix("gfx")
-    return digits if digits.isdigit() else f"ROCPRIM_ARCH_{digits}"
 
 
 # Configs of pickers: a new return, a new target.

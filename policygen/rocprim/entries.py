@@ -1,8 +1,7 @@
 """Common parts of config entries, in any form."""
 
 import re
-from collections import ChainMap
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -134,13 +133,9 @@ def facts(condition: str) -> tuple[str, ...]:
         return facts(condition[1:-1].strip())
     first, *others = conjuncts(condition)
     if not others or condition in others:
-        return (_normalize_traits(condition),)
+        text = _TRAIT.sub(r"\1<\2>", _TRUTH.sub(r"\1", condition))
+        return (_IS_SAME.sub(r"std::is_same<\1>::value", text),)
     return tuple(fact for part in (first, *others) for fact in facts(part))
-
-
-def _normalize_traits(text: str) -> str:
-    text = _TRAIT.sub(r"\1<\2>", _TRUTH.sub(r"\1", text))
-    return _IS_SAME.sub(r"std::is_same<\1>::value", text)
 
 
 def enabling(code: bytes, span: Span) -> Span | None:
@@ -182,13 +177,9 @@ class AppliedTemplate:
 # The values of a config: `reduce_config<256, 8, block_reduce_algorithm::using_warp_reduce>`.
 
 
-def config_templates(headers: Iterable[bytes]) -> Templates:
-    """Returns the parameters of all class templates that the headers declare."""
-    return ChainMap(*map(_templates, headers))
-
-
 @lru_cache(maxsize=128)  # all headers of a tree share the same companions
-def _templates(data: bytes) -> dict[str, tuple[TemplateParameter, ...]]:
+def config_templates(data: bytes) -> Templates:
+    """Returns the parameters of all class templates that a header declares."""
     text = Text("", data)
     templates: dict[str, tuple[TemplateParameter, ...]] = {}
     for declaration in find_declarations(text.code, names=_RECORD):
@@ -216,12 +207,10 @@ def applied(code: bytes, span: Span) -> AppliedTemplate | None:
     return AppliedTemplate(match[2].decode(), b"".join(match[1].split()), tuple(args))
 
 
-def config_members(text: Text, span: Span, templates: Templates) -> tuple[Member, ...]:
-    """Returns the arguments of a config by parameter, including those of nested configs."""
-    return tuple(_members(text, span, templates, ""))
-
-
-def _members(text: Text, span: Span, templates: Templates, prefix: str) -> Iterator[Member]:
+def config_members(
+    text: Text, span: Span, templates: Templates, prefix: str = ""
+) -> Iterator[Member]:
+    """Yields the arguments of a config by parameter, including those of nested configs."""
     template = applied(text.code, span)
     if template is None:
         return
@@ -231,7 +220,7 @@ def _members(text: Text, span: Span, templates: Templates, prefix: str) -> Itera
         if inner is not None and (inner.name in templates or inner.qualified in _CONDITIONALS):
             # The chosen config takes the place of the conditional.
             inner_prefix = prefix if name == _CONFIG else f"{prefix}{name}."
-            yield from _members(text, arg, templates, inner_prefix)
+            yield from config_members(text, arg, templates, inner_prefix)
         else:
             yield value_member(text, arg, f"{prefix}{name}", kind)
 

@@ -142,15 +142,12 @@ def _argument(declaration: Any, position: int, parameters: list[Any]) -> Any:
     if parameter_type.kind == ci.TypeKind.BOOL:
         return bool(number)
     is_enumeration = parameter_type.kind == ci.TypeKind.ENUM
-    return _enumerator(parameter_type, number) if is_enumeration else number
-
-
-def _enumerator(enumeration: Any, number: int) -> Any:
-    """Returns the first enumerator with a value."""
-    for child in enumeration.get_declaration().get_children():
-        if child.kind == ci.CursorKind.ENUM_CONSTANT_DECL and child.enum_value == number:
-            return child.spelling
-    return number
+    enumerators = (
+        child.spelling
+        for child in (parameter_type.get_declaration().get_children() if is_enumeration else ())
+        if child.kind == ci.CursorKind.ENUM_CONSTANT_DECL and child.enum_value == number
+    )
+    return next(enumerators, number)
 
 
 if __name__ == "__main__":

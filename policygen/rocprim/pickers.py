@@ -28,7 +28,7 @@ from policygen.rocprim.entries import (
     namespace_at,
     value_member,
 )
-from policygen.rocprim.placement import ConfigSpot, PickerSpot
+from policygen.rocprim.placement import ConfigSpot, PickerSpot, unqualified
 
 # "template<class Target, class key_type> constexpr auto reduce_config_picker() -> …{"
 _PICKER = re.compile(rb"\btemplate\s*<")
@@ -41,8 +41,8 @@ _CASE = re.compile(rb"\bif\s+constexpr\s*\(|\breturn\b")
 _NESTED_RETURN = re.compile(rb"\s*(\{)?\s*return\b")
 _CLOSING_BRACE = re.compile(rb"\s*\}")
 _STRUCT_VALUE = re.compile(rb"(?:::)?(?:\w+\s*::\s*)*(\w+)\s*\{")
-# "reduce_config_picker<comp_target<…>, key_type>()"
-_PICKER_CALL = re.compile(rb"(?:::)?(?:\w+\s*::\s*)*\w+_config_picker\s*<")
+# "reduce_config_picker<comp_target<…>, key_type>()", which calls the picker of another target
+PICKER_CALL = re.compile(rb"(?:::)?(?:\w+\s*::\s*)*\w+_config_picker\s*<")
 # "enum class target_arch : unsigned int { invalid = 0, gfx803 = 803, …"
 _ARCHS = re.compile(rb"\benum\s+class\s+target_arch\b[^{};]*\{([^{}]*)\}")
 _ARCH = re.compile(rb"\b(gfx[0-9a-f]+)\s*=")
@@ -218,11 +218,6 @@ def returns(text: Text, picker: Picker) -> Iterator[PickerReturn]:
         floor = position
 
 
-def gives_another(code: bytes, value: Span) -> bool:
-    """Returns whether a value calls the picker of another target."""
-    return _PICKER_CALL.match(code, *value) is not None
-
-
 def _values(text: Text, span: Span, fields: Fields) -> Iterator[Member]:
     """Yields the values of `reduce_config_params{{256, 8}, using_warp_reduce}`; none for a call."""
     struct_match = _STRUCT_VALUE.match(text.code, *span)
@@ -242,17 +237,12 @@ def _braced(text: Text, span: Span, struct: str, fields: Fields, prefix: str) ->
         name, kind = declared[position] if is_declared else (str(position), "auto")
         inner = _STRUCT_VALUE.match(text.code, *part)
         if text.code[part.start : part.start + 1] == b"{":
-            yield from _braced(text, part, last_name(kind), fields, f"{prefix}{name}.")
+            yield from _braced(text, part, unqualified(kind), fields, f"{prefix}{name}.")
         elif inner:
             inner_span = Span(inner.end() - 1, part.end)
             yield from _braced(text, inner_span, inner[1].decode(), fields, f"{prefix}{name}.")
         else:
             yield value_member(text, part, f"{prefix}{name}", kind)
-
-
-def last_name(kind: str) -> str:
-    """Returns a type without qualifiers."""
-    return kind.rpartition("::")[2]
 
 
 WIDTH = 100
@@ -402,7 +392,7 @@ def _structs(
     for (name, kind), part in zip(spot.parameters.get(struct, ()), parts, strict=False):
         brace = text.code.find(b"{", part.start, part.end)
         if brace >= 0:
-            yield from _structs(text, brace, last_name(kind), f"{prefix}{name}.", spot)
+            yield from _structs(text, brace, unqualified(kind), f"{prefix}{name}.", spot)
 
 
 def _comment_changes(

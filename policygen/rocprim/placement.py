@@ -131,7 +131,10 @@ class ConfigSpot(Spot):
 
     def expected(self, members: Mapping[str, str]) -> dict[str, Value]:
         """Returns the config's values with these members."""
-        return {name: _value(text) for name, text in members.items()}
+        return {
+            name: int(text) if text.lstrip("-").isdigit() else _TRUTH.get(text, text)
+            for name, text in members.items()
+        }
 
     def afterwards(self, changed: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the config's values after the edit.
@@ -200,12 +203,6 @@ class ConfigSpot(Spot):
         return TypeFacts(arg, axis.size, floating=axis.floating)
 
 
-def _value(text: str) -> Value:
-    if text.lstrip("-").isdigit():
-        return int(text)
-    return _TRUTH.get(text, text)
-
-
 # Evaluating the conditions of a config for types of known size and kind.
 
 
@@ -225,7 +222,7 @@ def holds(facts: Sequence[str], types: Mapping[str, TypeFacts]) -> bool:
         if own and match["floating"]:
             value = int(own.floating)
         elif own and match["same"]:
-            value = int(_unqualified(own.name) == _unqualified(match["type"]))
+            value = int(unqualified(own.name) == unqualified(match["type"]))
         elif own:
             value = own.size if match["sized"] else own.name if own.name.isdecimal() else None
         return "unknown" if value is None else str(value)
@@ -363,7 +360,7 @@ class TableSpot(ConfigSpot):
         """The types that distinguish the workload from others, and all of them together."""
         if self.selected.entry is None or self.asked:
             return {}
-        types: dict[TypeName, str] = {role: _unqualified(self.given[role]) for role in self.free}
+        types: dict[TypeName, str] = {role: unqualified(self.given[role]) for role in self.free}
         if len(types) > 1:
             types[" ".join(self.free)] = " ".join(types.values())
         return types
@@ -375,7 +372,7 @@ class TableSpot(ConfigSpot):
     @property
     def named(self) -> str:
         """The types that its case names."""
-        return ", ".join(_unqualified(self.given[role]) for role in self.asked)
+        return ", ".join(unqualified(self.given[role]) for role in self.asked)
 
     @property
     def narrower(self) -> "TableSpot | None":
@@ -417,7 +414,7 @@ class TableSpot(ConfigSpot):
         """
         omitted = super(TableSpot, self).left_out(entry, values)
         names = {member.name for member in entry.members}
-        config = _unqualified((entry.inherits or "").partition("<")[0]).strip()
+        config = unqualified((entry.inherits or "").partition("<")[0]).strip()
         kinds = dict(self.parameters.get(config, ()))
         unstated = kinds.keys() - names
         is_changed = any(self._now(name) != value for name, value in values.items())
@@ -448,5 +445,6 @@ def with_formulas(spot: TableSpot) -> TableSpot:
     return replace(spot, asked=tuple(spot.free)) if computed and spot.free else spot
 
 
-def _unqualified(value: str) -> str:
-    return value.rpartition("::")[2]
+def unqualified(name: str) -> str:
+    """Returns a type without its qualifiers."""
+    return name.rpartition("::")[2]

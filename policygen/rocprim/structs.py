@@ -1,6 +1,7 @@
 """Reads all configs of a rocPRIM header, in any form."""
 
 import re
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +44,7 @@ def read_configs(source: SourceFile, header: str, beside: Mapping[str, bytes]) -
     `beside` are headers that declare the types of configs.
     """
     headers = [source.text.data, *beside.values()]
-    templates, fields = config_templates(headers), struct_fields(headers)
+    templates, fields = ChainMap(*map(config_templates, headers)), struct_fields(headers)
     structs = read_structs(source, header, templates)
     pickers = read_pickers(source, header, fields)
     parameters = {
@@ -288,7 +289,7 @@ def _entry(
     own_place = case.span != declaration.span
     return config_entry(
         source,
-        () if is_fallback else config_members(text, case.config, templates),
+        () if is_fallback else tuple(config_members(text, case.config, templates)),
         facts=case.facts,
         span=case.span,
         value=case.config,
