@@ -28,13 +28,9 @@ BUG = 70
 INTERRUPTED = 130
 
 
+@shown()
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; 0: success, 1: a check failed, 2: invalid input, 3: a tool is missing."""
-    with shown():
-        return _main(argv)
-
-
-def _main(argv: Sequence[str] | None) -> int:
     try:
         _check_folder()
         if completion_request := os.environ.get(VARIABLE):

@@ -118,7 +118,10 @@ class ProgressReporter:
             self.seen.popleft()
 
     def _line(self, step: HowFar, now: float, *, bar: bool) -> str:
-        rate = self._rate(now)
+        start, done = self.seen[0]
+        elapsed = now - start
+        # Items per second; 0 if not known yet.
+        rate = (self.seen[-1][1] - done) / elapsed if elapsed >= 1 else 0.0
         if self.before:
             counted = f"{step.phase}, {self.before + step.done} done"
         else:
@@ -129,8 +132,8 @@ class ProgressReporter:
         time_left = ""
         if rate and step.is_whole and not self.before:
             time_left = f", {spelled((step.total - step.done) / rate)} left"
-        elif not rate and now - self.seen[0][0] >= 1:
-            time_left = f", {spelled(now - self.seen[0][0])} so far"
+        elif not rate and elapsed >= 1:
+            time_left = f", {spelled(elapsed)} so far"
         other_count = len(step.running) - 1
         names = (
             f": {step.running[0]}{f' +{other_count}' if other_count else ''}"
@@ -138,11 +141,6 @@ class ProgressReporter:
             else ""
         )
         return visible(f"{counted}{pace}{time_left}{names}")
-
-    def _rate(self, now: float) -> float:
-        """Items per second; 0 if not known yet."""
-        start, done = self.seen[0]
-        return (self.seen[-1][1] - done) / (now - start) if now - start >= 1 else 0.0
 
     def _draw(self, text: str) -> None:
         # A wrapped line could not be overwritten.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from html import escape
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Literal
 
 from markupsafe import Markup
 
@@ -102,22 +102,13 @@ def render(page: Page, template: str) -> str:
         "pieces": pieces,
         "spelled": spelled,
         "kind": lambda block: type(block).__name__,
-        "columns": _diff_columns,
+        "columns": lambda lines: side_by_side("\n".join(lines)),
+        "coloured": lambda text: Markup(coloured(text)),  # noqa: S704  escaped by coloured
         "drawn": lambda drawing, name: Markup(svg(drawing, name)),  # noqa: S704  escaped by svg
         "define": anchors.define,
         "link": anchors.link,
     }
     return fill(f"report/{template}.html.j2", {"page": page, **helpers})
-
-
-def _diff_columns(lines: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Set a diff side by side, with highlighted lines."""
-    for row in side_by_side("\n".join(lines)):
-        old, new = (
-            side and (side[0], Markup(coloured(side[1])))  # noqa: S704  escaped by coloured
-            for side in (row.old, row.new)
-        )
-        yield {"kind": row.kind, "old": old, "new": new}
 
 
 # shares/reduce.sum, workloads/reduce.sum/T=I8/OffsetT=I32

@@ -69,9 +69,17 @@ def performance(
         yield from _runtime(document, workload, verbose=verbose)
     if entries:
         yield from _entries(document)
-    yield from _claims(measured)
+    for workload in measured:
+        if workload.holds is False:
+            claim = f"the change claims {workload.claimed:.3f}, at least {workload.least:.3f}"
+            words = f"{workload.name}: {claim}; measured at most {workload.high:.3f}"
+            yield Words(words, "red", "  ")
     yield from _problems(document)
-    yield from _same_code_notes(document.workloads, verbose=verbose)
+    if same := [row for row in document.workloads if row.verdict == "same-code"]:
+        yield Note(_same_words(len(same)), "dim")
+    yield from shortened(
+        same, SHOWN, lambda row: [Note(f"  {row.name}", "dim", folded=True)], verbose=verbose
+    )
     yield from remarks(document.remarks)
     if words := noise_words(document):
         yield Words(words, "dim")
@@ -172,25 +180,6 @@ def _entries(document: VerifyPerformance) -> Iterator[Block]:
     )
 
 
-def _claims(measured: Sequence[WorkloadPerformance]) -> Iterator[Block]:
-    for workload in measured:
-        if workload.holds is False:
-            claim = f"the change claims {workload.claimed:.3f}, at least {workload.least:.3f}"
-            words = f"{workload.name}: {claim}; measured at most {workload.high:.3f}"
-            yield Words(words, "red", "  ")
-
-
-def _same_code_notes(workloads: Sequence[WorkloadPerformance], *, verbose: bool) -> Iterator[Block]:
-    same = [*filter(_has_same_code, workloads)]
-    if same:
-        yield Note(_same_words(len(same)), "dim")
-    yield from shortened(same, SHOWN, _same_code_name, verbose=verbose)
-
-
-def _same_code_name(workload: WorkloadPerformance) -> Iterator[Block]:
-    yield Note(f"  {workload.name}", "dim", folded=True)
-
-
 def _same_words(count: int) -> str:
     return f"{plural(count, 'workload')} with the same machine code, equal by construction"
 
@@ -242,8 +231,14 @@ def performance_blocks(document: Review, level: int, rows: int | None) -> Iterat
     yield Note(f"{setup}; {performance.after}, compared with {performance.before}", "soft")
     yield Note(((f"{summary(performance)}.", "bold"),))
     yield from (Note(text, "warn") for text in _caveats(document, performance))
-    measured = _worst_first(
-        workload for workload in performance.workloads if workload.ratio is not None
+    measured = sorted(
+        (workload for workload in performance.workloads if workload.ratio is not None),
+        key=lambda workload: (
+            not is_slower(workload),
+            VERDICT_ORDER.index(workload.verdict),
+            workload.ratio,
+            workload.name,
+        ),
     )
     if measured:
         noise = noise_words(performance)
@@ -254,7 +249,10 @@ def performance_blocks(document: Review, level: int, rows: int | None) -> Iterat
     if page:
         yield from _figures(measured, performance.quantiles)
     yield from _unmeasured(performance, limit)
-    yield from _same_code(performance, page=page)
+    same = [workload_name(row) for row in performance.workloads if row.verdict == "same-code"]
+    if same:
+        words, rest = _same_words(len(same)), more(len(same) - ROWS, "workload")
+        yield Fold(words, [Listing(same[:ROWS]), *rest]) if page else Note(words)
     yield from (Note(remark, "soft") for remark in performance.remarks[:limit])
 
 
@@ -304,19 +302,6 @@ def claim_words(workload: WorkloadPerformance) -> str:
     """State the claimed speedup of the change and whether it holds."""
     least = f"{ratio_words(workload.claimed)}, at least {ratio_words(workload.least)}"
     return f"{least}: {'holds' if workload.holds else 'does not hold'}"
-
-
-def _worst_first(workloads: Iterator[WorkloadPerformance]) -> list[WorkloadPerformance]:
-    """Sort workloads, regressions first."""
-    return sorted(
-        workloads,
-        key=lambda workload: (
-            not is_slower(workload),
-            VERDICT_ORDER.index(workload.verdict),
-            workload.ratio,
-            workload.name,
-        ),
-    )
 
 
 def _setup(performance: VerifyPerformance, *device: str | None) -> list[str]:
@@ -437,14 +422,3 @@ def _unmeasured(performance: VerifyPerformance, limit: int) -> Iterator[Block]:
     if problems:
         yield Listing(problems[:limit], "warn")
         yield from more(len(problems) - limit, "workload")
-
-
-def _same_code(performance: VerifyPerformance, *, page: bool) -> Iterator[Block]:
-    same = [*map(workload_name, filter(_has_same_code, performance.workloads))]
-    words, rest = _same_words(len(same)), more(len(same) - ROWS, "workload")
-    if same:
-        yield Fold(words, [Listing(same[:ROWS]), *rest]) if page else Note(words)
-
-
-def _has_same_code(workload: WorkloadPerformance) -> bool:
-    return workload.verdict == "same-code"

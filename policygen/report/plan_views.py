@@ -227,7 +227,14 @@ def status(document: Status, *, head: bool, verbose: bool) -> Iterator[Block]:
     yield from _applies(document, verbose=verbose)
     if document.interrupted:
         yield _row("interrupted", document.interrupted, "red")
-    yield from _uncommitted(document.uncommitted)
+    if document.uncommitted is None:
+        yield _row("uncommitted", "unknown: the tree is not in a git repository", "dim")
+    elif not document.uncommitted:
+        yield _row("uncommitted", "no tuning header")
+    else:
+        headers = plural(len(document.uncommitted), "tuning header")
+        yield _row("uncommitted", headers, "yellow")
+        yield from (Note(f"{LATER}{name}") for name in document.uncommitted)
     yield from _proofs(document.proofs)
     if head and document.next:
         yield BLANK
@@ -267,17 +274,6 @@ def _applies(document: Status, *, verbose: bool) -> Iterator[Block]:
         for name in apply.files if verbose else apply.edited:
             mark = "edited" if name in apply.edited else "written"
             yield Note(f"{LATER}  {mark} {name}", "dim")
-
-
-def _uncommitted(names: tuple[str, ...] | None) -> Iterator[Block]:
-    if names is None:
-        yield _row("uncommitted", "unknown: the tree is not in a git repository", "dim")
-    elif not names:
-        yield _row("uncommitted", "no tuning header")
-    else:
-        yield _row("uncommitted", plural(len(names), "tuning header"), "yellow")
-        for name in names:
-            yield Note(f"{LATER}{name}")
 
 
 def _proofs(proofs: tuple[ProofState, ...]) -> Iterator[Block]:

@@ -9,7 +9,6 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from policygen.model.records import Document
 from policygen.model.searches import SearchEvent
 from policygen.model.workload import in_words
 from policygen.report.console import raw, span_words
@@ -35,7 +34,8 @@ class SearchProgress:
     def __call__(self, event: SearchEvent) -> None:
         """Report an event."""
         if self.json:
-            print_line(event)
+            sys.stdout.write(f"{event.to_line()}\n")
+            sys.stdout.flush()
         name = in_words(event.benchmark, event.workload)
         self.rows[name] = event
         if self.live is not None:
@@ -72,12 +72,6 @@ def telling(*, as_json: bool, quiet: bool) -> SearchProgress:
         console = Console(file=stream)
         teller.live = Live(console=console, refresh_per_second=4, transient=True)
     return teller
-
-
-def print_line(document: Document) -> None:
-    """Print a document on a single line."""
-    sys.stdout.write(f"{document.to_line()}\n")
-    sys.stdout.flush()
 
 
 def _line(name: str, event: SearchEvent) -> str:

@@ -160,7 +160,15 @@ def _workload(workload: ReportedWorkload, document: SearchReport, *, page: bool)
         yield Heading("Progress of the search" if workload.curve else "All scores", 3)
         yield Note(" ".join(search_views.convergence(workload)))
         if len(workload.searches) > 1:
-            yield _searches(workload)
+            yield TableRows(workload.searches[:LISTED]).table(
+                ("strategy", "", lambda run: run.strategy),
+                ("seed", "n", lambda run: "" if run.seed is None else f"{run.seed}"),
+                ("budget", "n", lambda run: "none" if run.budget is None else duration(run.budget)),
+                ("spent", "n", lambda run: duration(run.spent)),
+                ("ended", "", lambda run: search_views.ENDED[run.ended]),
+                label="Sessions of the search",
+                shown=20,
+            )
         if page:
             drawings = [*search_charts.convergence(workload), search_charts.by_rank(workload)]
             yield Chapter(drawings, LARGE, {})
@@ -247,18 +255,6 @@ def _runtime(workload: ReportedWorkload) -> Table:
 def _time(seconds: float) -> str:
     """Write the time of a kernel in microseconds."""
     return f"{seconds * 1e6:,.2f} µs"
-
-
-def _searches(workload: ReportedWorkload) -> Table:
-    return TableRows(workload.searches[:LISTED]).table(
-        ("strategy", "", lambda run: run.strategy),
-        ("seed", "n", lambda run: "" if run.seed is None else f"{run.seed}"),
-        ("budget", "n", lambda run: "none" if run.budget is None else duration(run.budget)),
-        ("spent", "n", lambda run: duration(run.spent)),
-        ("ended", "", lambda run: search_views.ENDED[run.ended]),
-        label="Sessions of the search",
-        shown=20,
-    )
 
 
 def _parameters(

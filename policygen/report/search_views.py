@@ -221,16 +221,13 @@ def replayed(document: SearchReplay, *, head: bool, verbose: bool) -> Iterator[B
         yield Note(f"strategy {document.strategy}, {batch}, {source}", "dim", folded=True)
     for space in document.spaces:
         yield BLANK
-        yield from _space(space, _runs_of(document, space), head=head, verbose=verbose)
-
-
-def _runs_of(document: SearchReplay, space: ReplayedSpace) -> list[ReplayRun]:
-    key = (space.benchmark, space.workload, space.gpu, space.ctk, space.cccl)
-    return [
-        run
-        for run in document.runs
-        if (run.benchmark, run.workload, run.gpu, run.ctk, run.cccl) == key
-    ]
+        key = (space.benchmark, space.workload, space.gpu, space.ctk, space.cccl)
+        runs = [
+            run
+            for run in document.runs
+            if (run.benchmark, run.workload, run.gpu, run.ctk, run.cccl) == key
+        ]
+        yield from _space(space, runs, head=head, verbose=verbose)
 
 
 def _space(

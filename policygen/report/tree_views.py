@@ -294,9 +294,15 @@ def _scan_table(scan: Scan) -> Table:
             name = name.removeprefix("rocprim::detail::")
             by_arch = _is_selector(family) or _is_config(family)
             name += f" {family.arch}" if by_arch else ""
+            # Configs always derive from a template, and inherit only what states no values.
+            inheriting = [
+                entry
+                for entry in live
+                if entry.inherits is not None and not (_is_config(family) and entry.values)
+            ]
             numbers = (
                 len(live),
-                sum(_inherits(entry, family) for entry in live),
+                len(inheriting),
                 sum(entry.variant is not None for entry in live),
                 sum(entry.disabled for entry in family.entries),
             )
@@ -304,11 +310,6 @@ def _scan_table(scan: Scan) -> Table:
     titles = ("live", "inherit", "labelled", "disabled")
     first = Column("family", least=34)
     return Table((first, *(Column(title, "whole") for title in titles)), rows)
-
-
-def _inherits(entry: Entry, family: Family) -> bool:
-    """Whether an entry reuses the values of another; configs always derive from a template."""
-    return entry.inherits is not None and not (_is_config(family) and entry.values)
 
 
 def _entries(scan: Scan) -> Iterator[Block]:
@@ -356,7 +357,9 @@ def _family(family: Family) -> Iterator[Block]:
 
 
 def _entry(entry: Entry) -> Iterator[Block]:
-    title = f"{entry.line}: {_title(entry)}".split(" ")
+    name = "primary template" if entry.kind == "primary" else f"<{', '.join(entry.args)}>"
+    name = conjunction(entry.args) if entry.kind == "branch" else name
+    title = f"{entry.line}: {name}".split(" ")
     title += ["DISABLED"] if entry.disabled else []
     title += [f"#if {entry.guard}"] if entry.guard else []
     yield Words(title, "yellow" if entry.disabled else "cyan", "  ", "      ")
@@ -371,9 +374,3 @@ def _entry(entry: Entry) -> Iterator[Block]:
         yield Words(words, "green", "    ", "      ", joint="  ")
     for remark in entry.remarks:
         yield Words(f"// {remark}", "dim", "    ", "    // ")
-
-
-def _title(entry: Entry) -> str:
-    if entry.kind == "branch":
-        return conjunction(entry.args)
-    return "primary template" if entry.kind == "primary" else f"<{', '.join(entry.args)}>"
