@@ -69,9 +69,7 @@ def bench(
 @click.command()
 @click.argument("workload", type=FILE, metavar="FILE", required=True)
 @out_option(
-    "The source to write: cub/benchmarks/bench/FOLDER/NAME.cu.",
-    required=True,
-    chosen=Out.chosen_with_folder,
+    "The source to write: cub/benchmarks/bench/FOLDER/NAME.cu.", required=True, makes_folder=True
 )
 @cub_option
 @print_options

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
@@ -174,13 +174,11 @@ force_option: Callable[[Command], Command] = flag(
 
 
 def out_option(
-    text: str = "Write the output to a file.",
-    *,
-    required: bool = False,
-    chosen: Callable[..., Out] = Out.chosen,
+    text: str = "Write the output to a file.", *, required: bool = False, makes_folder: bool = False
 ) -> Callable[[Command], Command]:
     """`-o` and `--force`, as one `out`."""
     named = click.option("-o", "--out", "name", metavar="FILE", required=required, help=text)
+    chosen = partial(Out.chosen, makes_folder=makes_folder)
     return joined(combined("out", chosen, "name", "force"), force_option, named)
 
 

@@ -63,19 +63,14 @@ class Out:
     force: bool = False
 
     @classmethod
-    def chosen(cls, name: str | None, *, force: bool) -> Self:
+    def chosen(cls, name: str | None, *, force: bool, makes_folder: bool = False) -> Self:
         """Reject a file that cannot or must not be written, before any long computation."""
-        out = cls.chosen_with_folder(name, force=force)
-        if out.path is not None:
-            check_folder(out.path)
-        return out
-
-    @classmethod
-    def chosen_with_folder(cls, name: str | None, *, force: bool) -> Self:
-        """Like `chosen`, for commands that make the file's folder, too."""
-        path = None if name is None else Path(name)
-        if path is not None:
-            check_free(path, force=force)
+        if name is None:
+            return cls(None, force)
+        path = Path(name)
+        check_free(path, force=force)
+        if not makes_folder:
+            check_folder(path)
         return cls(path, force)
 
     @property

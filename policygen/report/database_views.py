@@ -14,7 +14,6 @@ from policygen.model.databases import (
     ImportedParameter,
     ImportedWorkload,
     LoneWorkload,
-    SideFiles,
     Winner,
 )
 from policygen.model.records import grouped
@@ -268,8 +267,8 @@ def compared(document: DbCompare, width: int, *, verbose: bool, quiet: bool) -> 
     """Show both sides, a table for each benchmark, and notes that apply to all."""
     for name, side in (("A", document.a), ("B", document.b)):
         yield Words(side.databases, "bold", f"{name}  ", "   ", " + ", even=True)
-        for parts in _all_key_parts(side):
-            yield Words(parts, "dim", "   ", "     ", DOT, even=True)
+        for key in side.keys:
+            yield Words(key_parts(key, None), "dim", "   ", "     ", DOT, even=True)
     for title, workloads in _groups(document.workloads).items():
         yield BLANK
         yield Words([title], "cyan", "", "    ", ", ", even=True)
@@ -292,7 +291,9 @@ def compared(document: DbCompare, width: int, *, verbose: bool, quiet: bool) -> 
 def page(document: DbCompare, *, is_page: bool) -> Page:
     """Build a page with plots, or Markdown without."""
     facts = {
-        name: "; ".join([" + ".join(side.databases), *map(", ".join, _all_key_parts(side))])
+        name: "; ".join(
+            [" + ".join(side.databases), *(", ".join(key_parts(key, None)) for key in side.keys)]
+        )
         for name, side in (("A", document.a), ("B", document.b))
     }
     return Page("Two databases compared", facts, list(_page(document, page=is_page)))
@@ -317,10 +318,6 @@ def _page(document: DbCompare, *, page: bool) -> Iterator[Block]:
             else:
                 yield from (Heading(name, 3), table)
     yield Note(MEANING, "soft")
-
-
-def _all_key_parts(side: SideFiles) -> list[list[str]]:
-    return [key_parts(key, None) for key in side.keys]
 
 
 def _groups(workloads: Sequence[ComparedWorkload]) -> dict[str, list[ComparedWorkload]]:

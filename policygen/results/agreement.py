@@ -306,12 +306,13 @@ def pairs(cases_a: Sequence[Case], cases_b: Sequence[Case]) -> Iterator[tuple[Ca
     Cases with the same GPU and versions are paired first; each remaining case is paired with all
     others.
     """
+    matched = set.intersection(
+        *({(case.subject, case.key) for case in cases} for cases in (cases_a, cases_b))
+    )
     for case_a in cases_a:
         for case_b in cases_b:
-            if case_a.subject != case_b.subject:
-                continue
-            unmatched = not (_has_match(cases_b, case_a) or _has_match(cases_a, case_b))
-            if case_a.key == case_b.key or unmatched:
+            of_pair = {(case.subject, case.key) for case in (case_a, case_b)}
+            if case_a.subject == case_b.subject and (len(of_pair) == 1 or not of_pair & matched):
                 yield case_a, case_b
 
 
@@ -352,11 +353,6 @@ def _point_differences(a: _Side, b: _Side, weights: Floats) -> tuple[PointDiffer
         )
         for position, (table, point) in enumerate(points[column] for column in a.columns)
     )
-
-
-def _has_match(cases: Sequence[Case], sought: Case) -> bool:
-    """Returns whether a case has the same subject and the same key."""
-    return any(case.subject == sought.subject and case.key == sought.key for case in cases)
 
 
 def _by_parameters(case: Case) -> dict[Parameters | str, int]:

@@ -138,9 +138,8 @@ def choose(
 def shrunken(score: float, scores: Scores, rules: Rules) -> float:
     """Returns a score without the part that is probably luck."""
     gain = score - 1
-    return (
-        1 + gain * kept_share(scores.gains, gain, deviation(scores, rules)) if gain > 0 else score
-    )
+    gains = np.asarray(scores.score[scores.index != 0] - 1)
+    return 1 + gain * kept_share(gains, gain, deviation(scores, rules)) if gain > 0 else score
 
 
 def held_back(workload: ScoredWorkload, rules: Rules) -> ScoredWorkload:

@@ -229,7 +229,9 @@ def scored_variant(
     name = scores.case.variants[index]
     confidence: dict[str, Any] = {}
     if name != BASE and reader is not None:
-        confidence = judge(scores, index, rules, reader).reported
+        judged = judge(scores, index, rules, reader)
+        names = ("interval", "verdict", "worst", "slower", "loss")
+        confidence = {name: getattr(judged, name) for name in names}
     elif name != BASE:
         confidence["worst"] = min(scores.point_ratios(index), key=lambda point: point.ratio)
     return ScoredVariant(

@@ -4,8 +4,8 @@ import math
 import sys
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import IO, Any, Self
+from contextlib import AbstractContextManager, suppress
+from typing import IO, Any
 
 import numpy as np
 
@@ -118,15 +118,12 @@ WHOLE = bytes.fromhex("66707929870ef0ff0001fe000000ff000000ff000000ff00f33bd3dc6
 """A valid blob of two samples, 1 and 2 seconds."""
 
 
-class Decoder:
+class Decoder(AbstractContextManager["Decoder"]):
     """Decodes samples in a worker process, started by `start` or on first use."""
 
     def __init__(self) -> None:
         self._worker: Child | None = None
         self._checked = False
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *details: object) -> None:
         self.close()

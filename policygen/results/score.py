@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import hypot, isclose, sqrt
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 
@@ -61,11 +60,6 @@ class Scores:
             for column in range(len(part.points))
         )
 
-    @property
-    def gains(self) -> Floats:
-        """The gains of the complete variants."""
-        return np.asarray(self.score[self.index != 0] - 1)
-
 
 def score_case(case: Case, declared: DeclaredAxes) -> Scores:
     """Scores variants that were measured on all of base's runtime workloads."""
@@ -117,12 +111,6 @@ class Confidence:
     loss: float | None
     loses: bool
     """Whether a runtime workload loses more than allowed, beyond noise."""
-
-    @property
-    def reported(self) -> dict[str, Any]:
-        """The fields that a scored variant has, too."""
-        names = ("interval", "verdict", "worst", "slower", "loss")
-        return {name: getattr(self, name) for name in names}
 
 
 @dataclass

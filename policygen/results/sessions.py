@@ -6,7 +6,7 @@ skipped and counted.
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
@@ -336,7 +336,7 @@ def _is_variant(cell: object) -> bool:
     return isinstance(cell, str) and len(cell) <= LONGEST_NAME and is_label(cell)
 
 
-def _group(pairs: Iterator[tuple[Any, Any]]) -> dict[Any, list[Any]]:
+def _group(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
     groups: dict[Any, list[Any]] = {}
     for key, record in pairs:
         groups.setdefault(key, []).append(record)
@@ -346,10 +346,8 @@ def _group(pairs: Iterator[tuple[Any, Any]]) -> dict[Any, list[Any]]:
 def _group_by_point(
     triples: Iterator[tuple[WorkloadSpot, PointSpot, Any]],
 ) -> dict[WorkloadSpot, dict[PointSpot, Any]]:
-    groups: dict[WorkloadSpot, dict[PointSpot, list[Any]]] = {}
-    for spot, point, record in triples:
-        groups.setdefault(spot, {}).setdefault(point, []).append(record)
-    return groups
+    by_spot = _group((spot, (point, record)) for spot, point, record in triples)
+    return {spot: _group(points) for spot, points in by_spot.items()}
 
 
 LISTED = 3
