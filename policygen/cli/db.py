@@ -128,7 +128,7 @@ def info(given: ResultFiles, output: Output) -> int:
 
 def _show(document: Told, view: View, output: Output) -> int:
     """Print the usable results, and warn about the others."""
-    output.tell(document, view)
+    output.show(document, view)
     tell_warnings(document.warnings, warn)
     return 0
 
@@ -183,7 +183,7 @@ def compare(
     if plotted:
         plot_comparison(document, out.named, force=out.force)
     with (Out() if plotted else out).printed():
-        output.tell(document, fitted(database_views.compared))
+        output.show(document, fitted(database_views.compared))
     tell_warnings(document.warnings, warn)
     if plotted:
         _say_where(out, output)
@@ -248,7 +248,7 @@ def import_files(
     Several files of one kernel and GPU are joined; their problem sizes become runtime workloads.
     rocPRIM's files may cover many algorithms. The format is detected from the contents.
     """
-    output.tell(import_results(files, Path(out), named, force=force), database_views.imported)
+    output.show(import_results(files, Path(out), named, force=force), database_views.imported)
     return 0
 
 
@@ -327,7 +327,7 @@ def _write(
     """Write a document as JSON, as a table, or as a page."""
     if form == "table" or output.as_json:
         with out.printed():
-            output.tell(document, view)
+            output.show(document, view)
     else:
         out.write(render_page(document, form))
 
@@ -356,7 +356,7 @@ def merge(files: tuple[str, ...], out: str, force: bool, output: Output) -> int:
     the exit status is 1. Sources are not changed.
     """
     report = merge_databases(files, Path(out), force=force)
-    output.tell(report, database_views.merged)
+    output.show(report, database_views.merged)
     return int(any(table.conflicts or table.unusable for table in report.tables))
 
 
@@ -366,7 +366,7 @@ def merge(files: tuple[str, ...], out: str, force: bool, output: Output) -> int:
 @print_options
 def export(files: tuple[str, ...], out: Out, output: Output) -> int:
     """Export all rows to CSV or Parquet."""
-    output.tell(export_rows(files, out.named), database_views.exported)
+    output.show(export_rows(files, out.named), database_views.exported)
     return 0
 
 
@@ -398,5 +398,5 @@ def plot(
         given, out.named, variants=variants, parameters=parameters, measured=measured
     )
     tell_warnings(document.warnings, warn)
-    output.tell(document, database_views.plotted)
+    output.show(document, database_views.plotted)
     return 0

@@ -38,7 +38,7 @@ class Output:
     verbose: bool
 
     def show(self, document: Printable, view: View, *, is_last: bool = False) -> None:
-        """Write a document as JSON or text; `-q` omits the header of the text.
+        """Write a document as JSON or text; `-q` omits the header and the notes of the text.
 
         The JSON of the last of several documents is one line, like those before it.
         """
@@ -46,13 +46,6 @@ class Output:
             click.echo(document.to_line() if is_last else document.to_json())
         else:
             show(view(document, head=not self.quiet, verbose=self.verbose))
-
-    def tell(self, document: Printable, view: View) -> None:
-        """Like `show`, for views that handle `quiet` themselves."""
-        if self.as_json:
-            click.echo(document.to_json())
-        else:
-            show(view(document, verbose=self.verbose, quiet=self.quiet))
 
 
 @dataclass(frozen=True, slots=True)

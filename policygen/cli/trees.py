@@ -3,6 +3,7 @@
 import shlex
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -26,7 +27,6 @@ from policygen.cli.options import (
 from policygen.cli.output import Output, end
 from policygen.cli.progress import teller, warn
 from policygen.report import plan_views, tree_views, value_views
-from policygen.report.console import show
 from policygen.report.tree_views import changes, table, tree_name
 
 
@@ -127,11 +127,7 @@ def scan(
     document, errors = scan_tunings(
         cub, selection, cached=not no_cache, selectors=True, library=library, note=warn
     )
-    if output.as_json:
-        click.echo(document.to_json())
-    else:
-        entries = output.verbose or bool(selection.headers)
-        show(tree_views.scanned(document, entries=entries, head=not output.quiet))
+    output.show(document, partial(tree_views.scanned, entries=bool(selection.headers)))
     return end(errors)
 
 
@@ -163,10 +159,7 @@ def resolve(
         output.show(document, value_views.resolution)
         return end(errors)
     comparison, errors = compare_trees(session, compare, selection)
-    if output.as_json:
-        click.echo(comparison.to_json())
-    else:
-        show(value_views.comparison(comparison, head=not output.quiet))
+    output.show(comparison, value_views.comparison)
     return end(errors, has_findings=bool(comparison.different))
 
 

@@ -51,10 +51,10 @@ SHOWN = 8
 FROM = {"default": "default_config", "tree": "what the tree has", "option": "what --base gives"}
 
 
-def imported(document: DbImport, *, verbose: bool, quiet: bool) -> Iterator[Block]:
+def imported(document: DbImport, *, verbose: bool, head: bool) -> Iterator[Block]:
     """Show the name of the kernel, its base, the meaning of labels, and failures."""
     if document.library:
-        yield from _suite(document, verbose=verbose, quiet=quiet)
+        yield from _suite(document, verbose=verbose, head=head)
         return
     known_versions = versions_of(document.ctk or "", document.cccl or "")
     name = workload_name(document.algorithm, document.workload)
@@ -63,7 +63,7 @@ def imported(document: DbImport, *, verbose: bool, quiet: bool) -> Iterator[Bloc
     is_numbered = any(parameter.numbered for parameter in document.parameters)
     base = [document.base, f"({base_values})"] if is_numbered else [document.base]
     yield Words(["base is", *base], "", "  ", "    ", even=True)
-    if quiet:
+    if not head:
         return
     yield Note(f"  {', '.join(_counts(document))}")
     for size in document.sizes if verbose else ():
@@ -131,7 +131,7 @@ def _ending(document: DbImport, style: str, *, verbose: bool) -> Iterator[Block]
 # Imports of a library's benchmarks, by algorithm
 
 
-def _suite(document: DbImport, *, verbose: bool, quiet: bool) -> Iterator[Block]:
+def _suite(document: DbImport, *, verbose: bool, head: bool) -> Iterator[Block]:
     """Show the workloads of each algorithm, its base, and what was left out and why."""
     library = CALLED.get(document.library, document.library)
     location = dict.fromkeys([document.gpu, document.arch])
@@ -141,7 +141,7 @@ def _suite(document: DbImport, *, verbose: bool, quiet: bool) -> Iterator[Block]
     workloads = plural(len(document.workloads), "workload")
     summary = f"{workloads} of {plural(len(algorithms), 'algorithm')}"
     yield prose(", ".join([summary, *_counts(document)]), "  ")
-    if quiet:
+    if not head:
         return
     yield from _files(document, verbose=verbose)
     names, hidden = cut(list(algorithms), SHOWN, verbose=verbose)
@@ -190,9 +190,9 @@ MERGE_SHOWN = 10
 # `policygen db merge`, `export`, and `plot`
 
 
-def merged(report: MergeReport, *, verbose: bool, quiet: bool) -> Iterator[Block]:
+def merged(report: MergeReport, *, verbose: bool, head: bool) -> Iterator[Block]:
     """Show one line per table, then the conflicts."""
-    for table in () if quiet else report.tables:
+    for table in report.tables if head else ():
         counts = {
             "duplicate": table.duplicates,
             "in conflict": table.conflicts,
@@ -206,18 +206,18 @@ def merged(report: MergeReport, *, verbose: bool, quiet: bool) -> Iterator[Block
         yield Note(f"  kept {conflict.kept}, refused {conflict.refused} of {conflict.path}")
     if hidden := hidden + report.unlisted:
         yield Note(f"and {plural(hidden, 'more conflict')}")
-    if not quiet:
+    if head:
         yield Note(f"{plural(len(report.databases), 'database')} merged into {report.out}")
 
 
-def exported(document: DbExport, *, verbose: bool, quiet: bool) -> Iterator[Block]:
+def exported(document: DbExport, *, verbose: bool, head: bool) -> Iterator[Block]:
     """Show the number of rows written, and the source databases."""
-    if not quiet:
+    if head:
         yield Note(f"{document.rows:,} rows written to {document.out}")
     yield from (Note(f"  {name}") for name in (document.databases if verbose else ()))
 
 
-def plotted(document: DbPlot, *, verbose: bool, quiet: bool) -> Iterator[Block]:
+def plotted(document: DbPlot, *, verbose: bool, head: bool) -> Iterator[Block]:
     """Show where the plot is, and what it shows."""
     if verbose:
         location = key_parts(document.measured_on, " + ".join(document.databases))
@@ -227,7 +227,7 @@ def plotted(document: DbPlot, *, verbose: bool, quiet: bool) -> Iterator[Block]:
         if document.parameters is not None:
             subject = f"{plural(document.panels, 'score')} over {' and '.join(document.parameters)}"
         yield Words(subject, "", "  ")
-    if not quiet:
+    if head:
         yield Note(f"written to {document.out}")
 
 
@@ -263,7 +263,7 @@ MEANING = (
 # Two databases compared: as tables on the terminal, and as a page with plots
 
 
-def compared(document: DbCompare, width: int, *, verbose: bool, quiet: bool) -> Iterator[Block]:
+def compared(document: DbCompare, width: int, *, verbose: bool, head: bool) -> Iterator[Block]:
     """Show both sides, a table for each benchmark, and notes that apply to all."""
     for name, side in (("A", document.a), ("B", document.b)):
         yield Words(side.databases, "bold", f"{name}  ", "   ", " + ", even=True)
@@ -275,13 +275,13 @@ def compared(document: DbCompare, width: int, *, verbose: bool, quiet: bool) -> 
         yield _overview(workloads, STYLES)
         yield BLANK
         yield from _winners(workloads, STYLES, width)
-        for text in () if quiet else _reasons(workloads):
+        for text in _reasons(workloads) if head else ():
             yield prose(text, "  ")
         for workload in workloads if verbose else ():
             yield BLANK
             yield Note(f"{_name(workload)}: runtime workloads", "bold")
             yield _points(workload)
-    if not quiet:
+    if head:
         yield BLANK
         yield note(MEANING)
         yield from map(note, _remarks(document, verbose=verbose))

@@ -203,12 +203,12 @@ GIGA = 1e9
 # Strategies of a kernel by size: on a terminal, as Markdown, and as a page
 
 
-def compared(document: StrategyMatrix, *, verbose: bool, quiet: bool) -> Iterator[Block]:
+def compared(document: StrategyMatrix, *, verbose: bool, head: bool) -> Iterator[Block]:
     """Show a table of ratios; `-v` adds the details of each strategy."""
     for index, matrix in enumerate(document.kernels):
         if index:
             yield BLANK
-        if not quiet:
+        if head:
             copy = f"; {_copy_words(matrix.peak)}" if matrix.peak else ""
             yield Note(f"{matrix.kernel} on {matrix.gpu}{copy}", "bold", folded=True)
         yield _ratios(matrix)

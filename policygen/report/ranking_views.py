@@ -112,7 +112,7 @@ def percent(share: float) -> str:
 # Contents of databases
 
 
-def info(document: DbInfo, *, verbose: bool, quiet: bool) -> Iterator[Block]:
+def info(document: DbInfo, *, verbose: bool, head: bool) -> Iterator[Block]:
     """Show each file with its tables and failures."""
     for index, database in enumerate(document.databases):
         if index:
@@ -125,7 +125,7 @@ def info(document: DbInfo, *, verbose: bool, quiet: bool) -> Iterator[Block]:
         for failure in database.failures:
             failed = plural(failure.count, f"failed {failure.kind}")
             yield prose(f"{failed} of {failure.algorithm}, code {failure.code}", "  ", "yellow")
-    if not quiet and len(document.databases) != 1:
+    if head and len(document.databases) != 1:
         rows = sum(table.rows for database in document.databases for table in database.tables)
         yield BLANK
         yield Note(f"{plural(len(document.databases), 'database')}, {plural(rows, 'row')}")
@@ -172,7 +172,7 @@ ROOM = 36
 # Choices: the decision for each workload, and the rejected alternatives
 
 
-def choices(document: DbTop, width: int, *, verbose: bool, quiet: bool) -> Iterator[Block]:
+def choices(document: DbTop, width: int, *, verbose: bool, head: bool) -> Iterator[Block]:
     """Show each workload with its choice, then the rules and a count."""
     chosen = [(workload, workload.choice) for workload in document.workloads if workload.choice]
     files = verbose or len({workload.database for workload, _ in chosen}) > 1
@@ -181,7 +181,7 @@ def choices(document: DbTop, width: int, *, verbose: bool, quiet: bool) -> Itera
         yield from _choice(workload, choice, width)
     if not chosen:
         yield NOTHING
-    elif not quiet:
+    elif head:
         yield BLANK
         yield from _approximate(document.workloads)
         yield note(f"rules: {rules_in_words(document.rules)}")
@@ -257,7 +257,7 @@ UNKNOWN_SPACE = (
 # The covered share of the search space
 
 
-def coverage(document: DbCoverage, width: int, *, verbose: bool, quiet: bool) -> Iterator[Block]:
+def coverage(document: DbCoverage, width: int, *, verbose: bool, head: bool) -> Iterator[Block]:
     """Group workloads by where they were measured, and show the covered share of each."""
     groups = grouped(document.workloads, lambda row: (row.gpu, row.ctk, row.cccl, row.database))
     files = verbose or len({workload.database for workload in document.workloads}) > 1
@@ -273,7 +273,7 @@ def coverage(document: DbCoverage, width: int, *, verbose: bool, quiet: bool) ->
             yield from _covered(workload, max(20, min(name_width, name_room)), number_widths)
     if not groups:
         yield NOTHING
-    elif not quiet and any(workload.variants is None for workload in document.workloads):
+    elif head and any(workload.variants is None for workload in document.workloads):
         yield BLANK
         yield note(UNKNOWN_SPACE)
 
@@ -329,18 +329,18 @@ class Layout:
 # Rankings: a table per workload, wide or with details below each row
 
 
-def ranking(document: DbTop, width: int, *, verbose: bool, quiet: bool) -> Iterator[Block]:
+def ranking(document: DbTop, width: int, *, verbose: bool, head: bool) -> Iterator[Block]:
     """Show all workloads, then the notes that apply to all of them."""
     layout = _layout(document, width)
     files = verbose or len({workload.database for workload in document.workloads}) > 1
     for index, workload in enumerate(document.workloads):
         yield from _workload_heading(workload, index, files=files)
         yield from _variants(workload, layout, verbose=verbose)
-        if not quiet:
+        if head:
             yield prose("; ".join(_omissions(workload)), "  ", "dim")
     if not document.workloads:
         yield NOTHING
-    elif not quiet and (notes := list(_notes(document))):
+    elif head and (notes := list(_notes(document))):
         yield from (BLANK, *notes)
 
 
@@ -463,7 +463,7 @@ def why(document: DbTop, width: int, /, **_options: bool) -> Iterator[Block]:
         if index:
             yield BLANK
         single = document.model_copy(update={"workloads": (workload,)})
-        yield from choices(single, width, verbose=True, quiet=True)
+        yield from choices(single, width, verbose=True, head=False)
         choice, reasoning = workload.choice, workload.reasoning
         if choice is not None and reasoning is not None:
             yield BLANK

@@ -149,21 +149,19 @@ STYLES = {"faster": "green", "better": "green", "slower": "red", "worse": "red"}
 # Search report
 
 
-def reported(document: SearchReport, *, verbose: bool, quiet: bool) -> Iterator[Block]:
+def reported(document: SearchReport, *, verbose: bool, head: bool) -> Iterator[Block]:
     """Show the winner of each workload, its confidence, and what failed."""
     for index, workload in enumerate(document.workloads):
         if index:
             yield BLANK
-        yield from _reported_workload(workload, verbose=verbose, quiet=quiet)
+        yield from _reported_workload(workload, verbose=verbose, head=head)
     if not document.workloads:
         yield Note("no workload was measured")
 
 
-def _reported_workload(
-    workload: ReportedWorkload, *, verbose: bool, quiet: bool
-) -> Iterator[Block]:
+def _reported_workload(workload: ReportedWorkload, *, verbose: bool, head: bool) -> Iterator[Block]:
     yield ranking_views.prose(name(workload), style="bold")
-    if not quiet:
+    if head:
         parts = ranking_views.key_parts(workload, None)
         yield Words(parts, "dim", "  ", "    ", ranking_views.DOT, even=True)
     yield ranking_views.prose(result(workload), "  ")
@@ -183,7 +181,7 @@ def _reported_workload(
         )
     for finding in workload.findings:
         yield from _finding(finding, workload.algorithm, plain(workload.workload))
-    if quiet:
+    if not head:
         return
     if hidden:
         yield Note(f"the best {SHOWN} of {len(workload.finalists):,}; all: -v", "dim")

@@ -230,12 +230,12 @@ OF_CONFIGS = tuple(NAMESPACES[dialect] for dialect in sorted(OF_TYPES))
 # Scans: a table of families, or the entries of each
 
 
-def scanned(scan: Scan, *, entries: bool, head: bool) -> Iterator[Block]:
-    """Show what `policygen scan` found."""
+def scanned(scan: Scan, *, entries: bool, head: bool, verbose: bool) -> Iterator[Block]:
+    """Show what `policygen scan` found: with `entries` or `verbose`, each entry."""
     if head:
         yield Note(tree_line(scan.cub), "dim", folded=True)
         yield BLANK
-    if entries:
+    if entries or verbose:
         yield from _entries(scan)
     elif scan.families:
         yield _scan_table(scan)

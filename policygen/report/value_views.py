@@ -61,8 +61,9 @@ def resolution(document: Resolution, *, head: bool, verbose: bool) -> Iterator[B
     yield from map(_failure, document.unresolved)
 
 
-def comparison(document: Comparison, *, head: bool) -> Iterator[Block]:
+def comparison(document: Comparison, *, head: bool, verbose: bool) -> Iterator[Block]:
     """Show the differences of each workload."""
+    del verbose
     if head:
         yield Words(f"before: {tree_line(document.before)}", "dim")
         yield Words(f"after:  {tree_line(document.after)}; {document.toolchain}", "dim")

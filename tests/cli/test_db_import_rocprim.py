@@ -250,7 +250,7 @@ def many(tmp_path_factory):
 
 @pytest.mark.parametrize("width", sampled([80, 160], 80))
 def test_many_workloads_stay_readable(many, width):
-    told = list(shown(view(many, verbose=False, quiet=False), width))
+    told = list(shown(view(many, verbose=False, head=True), width))
     assert max(map(len, told)) <= width
     assert len(told) < 60
     assert told[1].strip().startswith("275 workloads of 11 algorithms, 1,375 rows, 1,100 variants")
@@ -258,8 +258,8 @@ def test_many_workloads_stay_readable(many, width):
     (left,) = many.left_out
     assert left.count == 25
     assert any("and 24 more workloads" in line for line in told) or width == 80
-    assert len(list(shown(view(many, verbose=True, quiet=False), width))) > 275
-    assert len(list(shown(view(many, verbose=False, quiet=True), width))) <= 3
+    assert len(list(shown(view(many, verbose=True, head=True), width))) > 275
+    assert len(list(shown(view(many, verbose=False, head=False), width))) <= 3
 
 
 def test_reasons_that_are_not_listed_are_counted(many):
@@ -272,7 +272,7 @@ def test_reasons_that_are_not_listed_are_counted(many):
             "files": tuple(one.model_copy(update={"notes": ("cut off",)}) for one in many.files),
         }
     )
-    told = "\n".join(shown(view(more, verbose=False, quiet=False), 160))
+    told = "\n".join(shown(view(more, verbose=False, head=True), 160))
     assert "  and 75 more left out (-v says why)" in told
     assert "  and 2 more reasons" in told
     assert "key_type{ct}=t1] Elements=7: r0" in told

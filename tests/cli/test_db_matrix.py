@@ -42,7 +42,7 @@ def test_a_blank_line_is_between_kernels(found, capsys):
     _, out, _ = run(capsys, "matrix", "run.db", "--json")
     document = StrategyMatrix.model_validate_json(out)
     two = document.model_copy(update={"kernels": document.kernels * 2})
-    alone, both = (shown(compared(one, verbose=False, quiet=False), 80) for one in (document, two))
+    alone, both = (shown(compared(one, verbose=False, head=True), 80) for one in (document, two))
     assert both == [*alone, "", *alone]
 
 

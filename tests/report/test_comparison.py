@@ -34,7 +34,7 @@ def test_the_values_that_differ_are_shown_and_no_others():
             differing(before=None, after={"threads": 1}, changed=("threads",)),
         ),
     )
-    lines = shown(value_views.comparison(document, head=True), 80)
+    lines = shown(value_views.comparison(document, head=True, verbose=False), 80)
     assert "      before: threads=128  wide=true" in lines
     assert "      after:  threads=256  wide=false" in lines
     assert "  1 workload only after" in lines

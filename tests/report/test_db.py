@@ -84,9 +84,9 @@ def top(*workloads: ScoredWorkload, alpha: float = 1.0, rules: Rules | None = No
 
 
 def lines(
-    document: DbTop, width: int = 160, *, verbose: bool = False, quiet: bool = False
+    document: DbTop, width: int = 160, *, verbose: bool = False, head: bool = True
 ) -> list[str]:
-    found = shown(ranking(document, width, verbose=verbose, quiet=quiet), width)
+    found = shown(ranking(document, width, verbose=verbose, head=head), width)
     return [row.rstrip() for row in found]
 
 
@@ -102,7 +102,7 @@ FULL = workload(
 
 
 def test_a_wide_terminal_has_one_line_for_each_variant() -> None:
-    assert lines(top(FULL), quiet=True) == [
+    assert lines(top(FULL), head=False) == [
         "cub.bench.radix_sort.keys[T{ct}=I16, OffsetT{ct}=I32]"
         "  H200 (6144, 132, eccon) · ctk 13.0.88 · cccl v3.0.3",
         "  variant            score       min      mean       max  interval     verdict"
@@ -116,7 +116,7 @@ def test_a_wide_terminal_has_one_line_for_each_variant() -> None:
 
 
 def test_a_narrow_terminal_has_details_below_each_variant() -> None:
-    assert lines(top(FULL), 80, quiet=True) == [
+    assert lines(top(FULL), 80, head=False) == [
         "cub.bench.radix_sort.keys[T{ct}=I16, OffsetT{ct}=I32]",
         "  H200 (6144, 132, eccon) · ctk 13.0.88 · cccl v3.0.3",
         "  variant            score       min      mean       max",
@@ -129,7 +129,7 @@ def test_a_narrow_terminal_has_details_below_each_variant() -> None:
 
 
 def test_a_label_without_room_stands_above_its_numbers() -> None:
-    rows = lines(top(workload(variant(LONG, 1.05, "mixed"))), 80, quiet=True)
+    rows = lines(top(workload(variant(LONG, 1.05, "mixed"))), 80, head=False)
     assert rows[3:5] == [f"  {LONG}", " " * 42 + "1.050000  0.950000  1.050000  1.150000"]
 
 
@@ -146,7 +146,7 @@ def test_nothing_is_cut_and_nothing_is_too_wide(width: int, verbose: bool) -> No
 
 
 def test_samples_that_were_not_looked_at_take_no_columns() -> None:
-    rows = lines(top(workload(variant("ipt_1", 1.5), variant("base", 1.0))), quiet=True)
+    rows = lines(top(workload(variant("ipt_1", 1.5), variant("base", 1.0))), head=False)
     assert rows[1].split() == ["variant", "score", "min", "mean", "max", "worst"]
     assert rows[2].endswith("1.600000  16/0.201 1.400")
 
@@ -159,7 +159,7 @@ def test_base_alone_has_numbers_only() -> None:
 
 
 def test_a_workload_without_variants_says_so() -> None:
-    assert lines(top(workload()), quiet=True)[1:] == ["  no variant"]
+    assert lines(top(workload()), head=False)[1:] == ["  no variant"]
 
 
 @pytest.mark.parametrize(
@@ -192,13 +192,13 @@ def test_notes_explain_columns_and_alpha() -> None:
 
 def test_quiet_prints_no_notes() -> None:
     document = top(workload(variant("ipt_1", 1.5, "mixed"), approximate=True, incomplete=4))
-    assert len(lines(document, quiet=True)) == 3
+    assert len(lines(document, head=False)) == 3
 
 
 def test_verbose_tells_the_worst_runtime_workload_in_full() -> None:
     worst = point(0.8, interval=Interval(low=0.79, high=0.81))
     full = variant("ipt_1", 0.9, "worse", slower=1).model_copy(update={"worst": worst})
-    rows = lines(top(workload(full, variant("ipt_2", 0.8))), verbose=True, quiet=True)
+    rows = lines(top(workload(full, variant("ipt_2", 0.8))), verbose=True, head=False)
     assert rows[0].endswith("cccl v3.0.3 · a.db")
     assert rows[3] == (
         "    worst at 0.800000 (0.790\N{EN DASH}0.810): Elements{io}[pow2]=16, Entropy=0.201"
@@ -209,7 +209,7 @@ def test_verbose_tells_the_worst_runtime_workload_in_full() -> None:
 
 def test_several_databases_are_named() -> None:
     rows = lines(
-        top(workload(databases=("a.db",)), workload(databases=("b.db", "c.db"))), quiet=True
+        top(workload(databases=("a.db",)), workload(databases=("b.db", "c.db"))), head=False
     )
     assert [row.rsplit(" · ")[-1] for row in rows if "cccl" in row] == ["a.db", "b.db + c.db"]
     assert "" in rows
@@ -225,7 +225,7 @@ def test_nothing_to_compare_is_told() -> None:
 )
 @pytest.mark.parametrize("width", sampled([80, 160], 80))
 def test_verdicts_have_colours(verdict: Verdict, style: str, width: int) -> None:
-    found = ranking(top(workload(variant("ipt_1", 1.1, verdict))), width, verbose=False, quiet=True)
+    found = ranking(top(workload(variant("ipt_1", 1.1, verdict))), width, verbose=False, head=False)
     styles: dict[str, str] = {}
     for one in found:
         if isinstance(one, Words):
@@ -242,7 +242,7 @@ def test_colours_are_those_that_rich_knows(
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
-    show(fitted(ranking_views.ranking)(top(FULL), verbose=True, quiet=False))
+    show(fitted(ranking_views.ranking)(top(FULL), verbose=True, head=True))
     assert "\x1b[32m" in capsys.readouterr().out
 
 
@@ -296,7 +296,7 @@ def test_printing_follows_the_width_and_writes_no_colour_into_a_pipe(
     choice = Choice(decision="use", variant="ipt_19.tpb_384", reason="best score")
     document = top(FULL.model_copy(update={"choice": choice}))
     assert callable(view)
-    show(fitted(view)(document, verbose=False, quiet=False))
+    show(fitted(view)(document, verbose=False, head=True))
     out, err = capsys.readouterr()
     assert not ANSI.search(out)
     assert err == ""

@@ -19,9 +19,9 @@ BETTER = variant("ipt_19.tpb_384", 1.05, "better")
 
 
 def lines(
-    document: DbTop, width: int = 160, *, verbose: bool = False, quiet: bool = True
+    document: DbTop, width: int = 160, *, verbose: bool = False, head: bool = False
 ) -> list[str]:
-    return shown(choices(document, width, verbose=verbose, quiet=quiet), width)
+    return shown(choices(document, width, verbose=verbose, head=head), width)
 
 
 def used(name: str, *others: RejectedVariant) -> ScoredWorkload:
@@ -88,7 +88,7 @@ def test_long_reasons_are_folded_beside_their_variants() -> None:
 @pytest.mark.parametrize("width", [40, 60, 80, 160])
 def test_nothing_is_cut_and_nothing_is_too_wide(width: int) -> None:
     other = RejectedVariant(variant=LONG[:-1] + "9", score=1.02, reason="score is too low " * 9)
-    rows = lines(top(used(LONG, other)), width, quiet=False, verbose=True)
+    rows = lines(top(used(LONG, other)), width, head=True, verbose=True)
     assert max(map(len, rows)) <= width
     text = squeezed(rows)
     assert all(part in text for part in (LONG, LONG[:-1] + "9", "1.020000", "a.db"))
@@ -101,7 +101,7 @@ def test_rules_and_counts_follow() -> None:
         workload(choice=KEEP, databases=("b.db",)),
         workload(),
     )
-    rows = lines(document, quiet=False)
+    rows = lines(document, head=True)
     assert rows[-3].startswith("approximate: the declared values")
     assert rows[-2:] == [
         "rules: score at least 1.015, no runtime workload under 0.95, above 1 with 95 % confidence",
@@ -111,7 +111,7 @@ def test_rules_and_counts_follow() -> None:
 
 
 def test_notes_do_without_approximate_weights() -> None:
-    rows = lines(top(workload(choice=KEEP)), quiet=False)
+    rows = lines(top(workload(choice=KEEP)), head=True)
     assert rows[-3] == ""
 
 

@@ -14,7 +14,7 @@ FILE = ImportedFile(
 )
 
 
-def told(*, verbose=False, quiet=False, **more):
+def told(*, verbose=False, head=True, **more):
     document = DbImport(
         out="run.db",
         algorithm="own.add",
@@ -40,7 +40,7 @@ def told(*, verbose=False, quiet=False, **more):
             **more,
         },
     )
-    return list(shown(imported(document, verbose=verbose, quiet=quiet), 80))
+    return list(shown(imported(document, verbose=verbose, head=head), 80))
 
 
 def test_what_was_imported_is_told():
@@ -51,7 +51,7 @@ def test_what_was_imported_is_told():
         "  a.json: it is not closed",
         "written to run.db",
     ]
-    assert told(quiet=True) == ["own.add  H200 · sm90 · ctk 13.0", "  base is tile_1"]
+    assert told(head=False) == ["own.add  H200 · sm90 · ctk 13.0", "  base is tile_1"]
     assert told(verbose=True)[3:7] == [
         "  Elements=10",
         "  Elements=20",

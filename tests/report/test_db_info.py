@@ -51,11 +51,9 @@ def database(
 
 
 def info(
-    *databases: DatabaseInfo, width: int = 100, verbose: bool = False, quiet: bool = False
+    *databases: DatabaseInfo, width: int = 100, verbose: bool = False, head: bool = True
 ) -> list[str]:
-    return shown(
-        ranking_views.info(DbInfo(databases=databases), verbose=verbose, quiet=quiet), width
-    )
+    return shown(ranking_views.info(DbInfo(databases=databases), verbose=verbose, head=head), width)
 
 
 def covered(
@@ -80,10 +78,10 @@ def covered(
 
 
 def coverage(
-    *workloads: CoveredWorkload, width: int = 100, verbose: bool = False, quiet: bool = False
+    *workloads: CoveredWorkload, width: int = 100, verbose: bool = False, head: bool = True
 ) -> list[str]:
     document = DbCoverage(workloads=workloads)
-    return shown(ranking_views.coverage(document, width, verbose=verbose, quiet=quiet), width)
+    return shown(ranking_views.coverage(document, width, verbose=verbose, head=head), width)
 
 
 def test_a_database_shows_what_it_holds() -> None:
@@ -128,7 +126,7 @@ def test_a_database_without_measurements_says_so() -> None:
 def test_several_databases_are_counted_unless_quiet() -> None:
     two = (database(table()), database(table(), path="b.db"))
     assert info(*two)[-2:] == ["", "2 databases, 2,080 rows"]
-    assert info(*two, quiet=True)[-1].startswith("    Elements")
+    assert info(*two, head=False)[-1].startswith("    Elements")
 
 
 @pytest.mark.parametrize("width", [60, 80, 160])
@@ -151,12 +149,12 @@ def test_coverage_names_the_files_when_there_are_several() -> None:
     assert rows[2] == ""
 
 
-@pytest.mark.parametrize(("quiet", "rows"), [(True, 2), (False, 5)])
-def test_a_search_space_that_is_not_known_is_told(quiet: bool, rows: int) -> None:
-    found = coverage(covered(12, None), quiet=quiet)
+@pytest.mark.parametrize(("head", "rows"), [(False, 2), (True, 5)])
+def test_a_search_space_that_is_not_known_is_told(head: bool, rows: int) -> None:
+    found = coverage(covered(12, None), head=head)
     assert found[1].endswith("12 of ?")
     assert len(found) == rows
-    assert " ".join(" ".join(found[3:]).split()) == ("" if quiet else UNKNOWN_SPACE)
+    assert " ".join(" ".join(found[3:]).split()) == (UNKNOWN_SPACE if head else "")
 
 
 def test_long_workloads_take_more_lines() -> None:
@@ -177,10 +175,10 @@ def test_printing_follows_the_width(
     columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    show(ranking_views.info(DbInfo(databases=(database(table()),)), verbose=True, quiet=False))
+    show(ranking_views.info(DbInfo(databases=(database(table()),)), verbose=True, head=True))
     show(
         fitted(ranking_views.coverage)(
-            DbCoverage(workloads=(covered(3, 12),)), verbose=True, quiet=False
+            DbCoverage(workloads=(covered(3, 12),)), verbose=True, head=True
         )
     )
     out = capsys.readouterr().out

@@ -242,7 +242,7 @@ def test_a_report_of_nothing_says_so(document):
     empty = with_workloads(document, sessions=())
     assert "<h1>Search report</h1>" in render(empty)
     assert "No workload was measured." in render(empty, "md")
-    assert lines(reported(empty, verbose=False, quiet=False), 80) == ["no workload was measured"]
+    assert lines(reported(empty, verbose=False, head=True), 80) == ["no workload was measured"]
 
 
 def test_a_finalist_of_no_last_rung_wins_nothing(document, workload):
@@ -343,7 +343,7 @@ def test_a_finding_says_what_memcheck_says(document, workload, memcheck, words):
     one = memchecked(workload, **memcheck)
     words = words.replace("VARIANT", "ipt_7")
     report = with_workloads(document, one)
-    shown = " ".join(lines(reported(report, verbose=False, quiet=False), 80))
+    shown = " ".join(lines(reported(report, verbose=False, head=True), 80))
     for text in (render(report), render(report, "md"), shown):
         plain = " ".join(re.sub(r"<[^>]*>", " ", text).replace("\\", "").split())
         assert words in plain
