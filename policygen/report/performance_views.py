@@ -31,10 +31,9 @@ from policygen.report.blocks import (
     shortened,
 )
 from policygen.report.console import interval_words, percent_words, ratio_words, short
-from policygen.report.measure_views import failure_mark
+from policygen.report.measure_views import MICRO, failure_mark
 
 STYLES = {"faster": "green", "slower": "red", "equal": "dim", "undecided": "yellow"}
-MICRO = 1e6
 WORST = 4
 """Runtime workloads shown per workload without -v."""
 SHOWN = 12

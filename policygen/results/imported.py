@@ -18,6 +18,7 @@ from policygen.results.own_tables import (
     KERNELS,
     LAUNCH_COLUMNS,
     LAUNCHES,
+    MOST_ROWS,
     PEAKS,
     SESSIONS,
     VALUES,
@@ -25,8 +26,6 @@ from policygen.results.own_tables import (
 )
 from policygen.results.tables import quote
 
-MOST = 1_000_000
-"""Limit of rows read from a table."""
 _IMPORT_TOGETHER = (
     "Import files that belong together with one command, so that values are numbered once."
 )
@@ -66,7 +65,7 @@ def rows_of(database: Database, table: str, *columns: str) -> list[tuple[Any, ..
     info = database.connection.execute(f"PRAGMA table_info({quote(table)})")
     if not {*columns} <= {row[1] for row in info}:
         return []
-    query = f"SELECT {', '.join(columns)} FROM {table} ORDER BY rowid LIMIT {MOST}"  # noqa: S608
+    query = f"SELECT {', '.join(columns)} FROM {table} ORDER BY rowid LIMIT {MOST_ROWS}"  # noqa: S608
     return database.connection.execute(query).fetchall()
 
 

@@ -3,7 +3,7 @@
 import errno
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
@@ -76,7 +76,9 @@ def is_nvbench(data: bytes) -> bool:
 def read_nvbench(path: Path) -> NvbenchRun:
     """Reads a JSON file and the sample files that it references."""
     document = parse(path, read_document(path))
-    check_total(path, (state for bench in document.benchmarks for state in bench.states))
+    total = sum(_count(path, state) for bench in document.benchmarks for state in bench.states)
+    if total > MOST:  # more than fit into memory: none is read
+        raise InputError(f"{path}: {total:,} samples: more than the limit of {MOST:,}")
     program = PurePosixPath(document.meta.argv[0].replace("\\", "/")).name.removesuffix(".exe")
     algorithm = program.removesuffix(".base").removesuffix(".variant")
     device = _device(path, document)
@@ -417,13 +419,6 @@ def samples_of(path: Path, state: State) -> Samples | None:
             "They belong to different runs, or one is truncated.",
         )
     return np.sort(np.frombuffer(data, "<f4").astype(np.float64))
-
-
-def check_total(path: Path, states: Iterable[State]) -> None:
-    """Refuses more samples than fit into memory, before reading any."""
-    total = sum(_count(path, state) for state in states)
-    if total > MOST:
-        raise InputError(f"{path}: {total:,} samples: more than the limit of {MOST:,}")
 
 
 def _count(path: Path, state: State) -> int:

@@ -164,7 +164,8 @@ LEAST = 4
 """Minimum number of processes for a noise estimate."""
 MOST = 1.0
 """A larger standard deviation is not measurement noise."""
-_MAX_ROWS = 1_000_000
+MOST_ROWS = 1_000_000
+"""Limit of rows read from a table."""
 NoiseKey = tuple[str, str, str, str, str, str]
 """GPU, toolkit, CCCL, algorithm, sub-benchmark and the workload as text."""
 
@@ -239,7 +240,7 @@ def _rows(
     cells = ", ".join(f"r.{column}" for column in columns)
     for *texts, workload in connection.execute(
         f"SELECT {cells}, s.gpu, s.ctk, s.cccl, r.algorithm, r.bench, r.workload"  # noqa: S608
-        f" FROM {table} AS r JOIN {SESSIONS} AS s ON s.id = r.session {rest} LIMIT {_MAX_ROWS}"
+        f" FROM {table} AS r JOIN {SESSIONS} AS s ON s.id = r.session {rest} LIMIT {MOST_ROWS}"
     ):
         values, key = texts[: len(columns)], texts[len(columns) :]
         axes = workload_of(workload)

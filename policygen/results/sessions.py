@@ -22,6 +22,7 @@ from policygen.results.own_tables import (
     IMPORTED,
     LAST,
     MEMCHECKS,
+    MOST_ROWS,
     NOISE,
     RUNGS,
     SEARCHES,
@@ -33,8 +34,6 @@ from policygen.results.own_tables import (
 )
 from policygen.results.tables import quote
 
-MOST = 1_000_000
-"""Limit of rows read from a table."""
 LETTERS = 400
 """Length limit of untrusted text that is shown."""
 LONGEST_NAME = 4096
@@ -277,7 +276,7 @@ class _OwnReader:
         ]
         names = ", ".join(map(quote, read_columns))
         rows = self._connection.execute(
-            f"SELECT {names} FROM {quote(table)} ORDER BY rowid LIMIT {MOST}"  # noqa: S608
+            f"SELECT {names} FROM {quote(table)} ORDER BY rowid LIMIT {MOST_ROWS}"  # noqa: S608
         )
         count = skipped = 0
         for row in rows:
@@ -291,8 +290,9 @@ class _OwnReader:
             message = "rows without usable content are ignored"
             self._warn(self._database.warning(table, message, skipped))
         query = f"SELECT count(*) FROM {quote(table)}"  # noqa: S608
-        if count == MOST and (rest := self._connection.execute(query).fetchone()[0] - MOST):
-            message = f"rows after the first {MOST:,} are ignored"
+        total = self._connection.execute(query).fetchone()[0] if count == MOST_ROWS else count
+        if rest := total - count:
+            message = f"rows after the first {MOST_ROWS:,} are ignored"
             self._warn(self._database.warning(table, message, rest))
 
 

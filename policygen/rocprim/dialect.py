@@ -204,11 +204,6 @@ class _Copy:
     spot: ConfigSpot
     entry: Entry
 
-    @property
-    def values(self) -> Mapping[str, str]:
-        """The values that differ from those of the copied config."""
-        return self.write.content.values
-
 
 def write_configs(
     header: TuningHeader, data: bytes, writes: Sequence[EntryWrite], arch: str
@@ -279,7 +274,7 @@ def _similar_config(text: Text, copy: _Copy, arch: str) -> str:
             f"{spot.header}:{entry.line} does not name an architecture", "Write it by hand."
         )
     begin = entry.comment_span.start if entry.comment_span else entry.span.start
-    changes = updated(text, entry, copy.values, spot)
+    changes = updated(text, entry, copy.write.content.values, spot)
     changes += [*_dropped_arguments(text, copy), (Span(*match.span(1)), arch)]
     return decode(rewritten(text.data, Span(begin, entry.span.end), changes))
 
@@ -287,7 +282,7 @@ def _similar_config(text: Text, copy: _Copy, arch: str) -> str:
 def _dropped_arguments(text: Text, copy: _Copy) -> Iterator[tuple[Span, str]]:
     """Drops the arguments after the last wanted one, which the template gives by default."""
     entry = copy.entry
-    stated_members = copy.spot.said(entry, copy.values)
+    stated_members = copy.spot.said(entry, copy.write.content.values)
     config = applied(text.code, entry.inherits_span) if entry.inherits_span else None
     if config is None or not stated_members or len(stated_members) == len(entry.members):
         return
@@ -487,7 +482,7 @@ def _similar_return(text: Text, copy: _Copy) -> str:
     """Returns the text of a return with new values, from its comment to the end of its line."""
     entry = copy.entry
     begin = entry.comment_span.start if entry.comment_span else entry.span.start
-    changes = updated(text, entry, copy.values, copy.spot)
+    changes = updated(text, entry, copy.write.content.values, copy.spot)
     span = Span(line_start(text.data, begin), entry.span.end)
     return decode(rewritten(text.data, span, changes)) + newline(text.data)
 

@@ -69,11 +69,6 @@ _Noise = tuple[str, float | None]
 """The place of a run that was still noisy at the time limit, and the spread in percent."""
 
 
-def is_primbench(data: bytes) -> bool:
-    """Detects primbench results, of rocPRIM or another library."""
-    return mentions(data, "context", "results_version")
-
-
 def read_primbench(path: Path, data: bytes) -> tuple[TunedFile, ...]:
     """Reads the results of each combination of types."""
     parsed, note = parse_open(path, data, ("]}",))
@@ -286,7 +281,12 @@ def _batches(path: Path, place: str, value: object) -> list[list[Any]]:
     return [calls_of_batch for calls_of_batch in batches if calls_of_batch]
 
 
-PRIMBENCH = TunerFormat("rocPRIM's primbench results", is_primbench, read_primbench)
+PRIMBENCH = TunerFormat(
+    "rocPRIM's primbench results",
+    # Those of other libraries, too, which the reader refuses.
+    lambda data: mentions(data, "context", "results_version"),
+    read_primbench,
+)
 
 
 # Google Benchmark: JSON of rocPRIM's older benchmarks, with names that say what ran
@@ -478,11 +478,6 @@ TYPES = ("key_type", "value_type", "data_type", "flag_type", "input_type", "outp
 LAYOUT = ("segment_count", "segment_length")
 
 
-def is_tuner_cache(data: bytes) -> bool:
-    """Detects caches of rocPRIM's tuner."""
-    return formats.is_cache(data) and mentions(data, *MARKS)
-
-
 def read_tuner_cache(path: Path, data: bytes) -> tuple[TunedFile, ...]:
     """Reads the results of the algorithm, for each layout of segments."""
     document, note = formats.open_cache(path, data)
@@ -538,5 +533,8 @@ def _length(path: Path, entry: TunedEntry, key: str) -> str:
 
 
 TUNER_CACHE = TunerFormat(
-    "a cache of rocPRIM's tuner", is_tuner_cache, read_tuner_cache, extends=True
+    "a cache of rocPRIM's tuner",
+    lambda data: formats.is_cache(data) and mentions(data, *MARKS),
+    read_tuner_cache,
+    extends=True,
 )

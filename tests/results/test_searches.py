@@ -135,7 +135,7 @@ def test_rows_of_other_tables_are_left_out_as_well(path, table, change):
 
 
 def test_rows_behind_the_first_million_are_counted(path, monkeypatch):
-    monkeypatch.setattr(sessions_module, "MOST", 20)
+    monkeypatch.setattr(sessions_module, "MOST_ROWS", 20)
     found, told = read(path)
     assert sum(len(rows) for points in found.rungs.values() for rows in points.values()) == 20
     assert f"{RUNGS}: rows after the first 20 are ignored" in told
