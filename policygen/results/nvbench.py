@@ -272,7 +272,16 @@ def _point(path: Path, axes: Mapping[str, NvbenchAxis], state: State) -> dict[st
 
 def _state(path: Path, axes: Mapping[str, NvbenchAxis], state: State) -> NvbenchState:
     point = _point(path, axes, state)
-    samples = samples_of(path, state)
+    samples = None
+    if expected_count := _count(path, state):
+        file, data = _sample_file(path, str(state.datum(SAMPLES, "filename")))
+        if len(data) != 4 * expected_count:
+            raise InputError(
+                f"{file}: has {len(data):,} bytes, but {path} says {expected_count:,} samples"
+                f" of 4 bytes",
+                "They belong to different runs, or one is truncated.",
+            )
+        samples = np.sort(np.frombuffer(data, "<f4").astype(np.float64))
     center = number(path, state, "nv/cold/time/gpu/mean")
     if samples is not None:
         # Use float32, as stored: the mean of the middle two is then CCCL's center, bit by bit.
@@ -404,21 +413,6 @@ def number(path: Path, state: State, tag: str) -> float | None:
         raise InputError(
             f"{path}: state {state.name!r}: {tag} is not a number: {_printable(value)}"
         ) from error
-
-
-def samples_of(path: Path, state: State) -> Samples | None:
-    """Returns the sorted samples of a state; None if only summaries were kept."""
-    name, expected_count = state.datum(SAMPLES, "filename"), _count(path, state)
-    if not expected_count:
-        return None
-    file, data = _sample_file(path, str(name))
-    if len(data) != 4 * expected_count:
-        raise InputError(
-            f"{file}: has {len(data):,} bytes, but {path} says {expected_count:,} samples"
-            f" of 4 bytes",
-            "They belong to different runs, or one is truncated.",
-        )
-    return np.sort(np.frombuffer(data, "<f4").astype(np.float64))
 
 
 def _count(path: Path, state: State) -> int:

@@ -121,13 +121,6 @@ def members(path: Path, place: str, value: Any) -> dict[str, Any]:
     return value
 
 
-def pairs_of(path: Path, place: str, value: Any) -> Iterable[tuple[str, Any]]:
-    """Returns an object's members; names may occur twice."""
-    if isinstance(value, DoubledNames):
-        return value
-    return members(path, place, value).items()
-
-
 def listed_at(path: Path, place: str, value: Any) -> list[Any]:
     """Returns a value that must be a list."""
     if not isinstance(value, list):
@@ -401,7 +394,10 @@ def _cache_entries(
     path: Path, document: Mapping[str, Any], keys: Mapping[str, object]
 ) -> Iterator[TunedEntry]:
     """Yields each configuration; its own values count, not the name of its line."""
-    for line, entry in _limited(path, pairs_of(path, "cache", document.get("cache"))):
+    cache = document.get("cache")
+    # Lines may have the same name.
+    lines = cache if isinstance(cache, DoubledNames) else members(path, "cache", cache).items()
+    for line, entry in _limited(path, lines):
         place = f"cache {quoted(line)}"
         cells = members(path, place, entry)
         if missing := [key for key in keys if key not in cells]:

@@ -331,7 +331,13 @@ def _check_size(points: Sequence[TunedPoint]) -> None:
         raise InputError("base was not measured on this size")
     if measured == {BASE}:
         raise InputError("only base has a time")
-    check_work(points)
+    base = next((point.work for point in points if point.label == BASE), None)
+    works = [point.work for point in points if point.label != BASE and point.work is not None]
+    if base is not None and works and abs(base / (usual := median(works)) - 1) > NEAR:
+        raise InputError(
+            f"base processed {base:,.0f} items per run, but configurations {usual:,.0f}: their"
+            " inputs differ"
+        )
 
 
 def _nothing(files: Sequence[TunedFile], left_out: Sequence[LeftOut]) -> InputError:
@@ -395,20 +401,6 @@ def _number(parameter: NumberedParameter, text: str) -> int | None:
     """Returns the number of a value; its namespace qualifiers may differ."""
     matches = [number for value, number in parameter.numbers.items() if spelled_alike(value, text)]
     return matches[0] if len(matches) == 1 else None
-
-
-def check_work(points: Sequence[TunedPoint]) -> None:
-    """Raises InputError if base and its variants processed different inputs of one size."""
-    base = next((point.work for point in points if point.label == BASE), None)
-    works = [point.work for point in points if point.label != BASE and point.work is not None]
-    if base is None or not works:
-        return
-    usual = median(works)
-    if abs(base / usual - 1) > NEAR:
-        raise InputError(
-            f"base processed {base:,.0f} items per run, but configurations {usual:,.0f}: their"
-            " inputs differ"
-        )
 
 
 # The GPU and architecture of a library's files.
