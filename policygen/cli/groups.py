@@ -68,7 +68,13 @@ class LazyGroup(click.Group):
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
             if error.ctx is not None or command is None:
                 raise
-            raise _with_argument(error, click.Context(command, ctx, command.name)) from error
+            context, message = click.Context(command, ctx, command.name), error.message
+            options = (param for param in command.params if isinstance(param, click.Option))
+            for option in options:
+                if error.option_name in option.opts and not option.is_flag:
+                    message = f"{message.rstrip('.')}: {option.make_metavar(context)}"
+                    message += f"\n  {option.help}"
+            raise click.BadOptionUsage(error.option_name, message, context) from error
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete names and options without importing the commands."""
@@ -90,15 +96,6 @@ class LazyGroup(click.Group):
     def _short(self, name: str, limit: int) -> str:
         command = self.commands.get(name) or click.Command(name, help=self.known[name])
         return command.get_short_help_str(limit)
-
-
-def _with_argument(error: click.BadOptionUsage, ctx: click.Context) -> click.BadOptionUsage:
-    options = [option for option in ctx.command.params if isinstance(option, click.Option)]
-    message = error.message
-    for option in options:
-        if error.option_name in option.opts and not option.is_flag:
-            message = f"{message.rstrip('.')}: {option.make_metavar(ctx)}\n  {option.help}"
-    return click.BadOptionUsage(error.option_name, message, ctx)
 
 
 class DefaultGroup(LazyGroup):

@@ -490,8 +490,12 @@ def _heat_map(document: Coverage) -> Iterator[Block]:
     yield Heading("Each workload")
     rows: dict[str, dict[str, list[Styled]]] = {}
     for cell in document.cells:
+        location = cell.entry.where if cell.entry else ""
+        tooltip = ": ".join(part for part in (location, cell.reason) if part)
+        text = SHORT.get(cell.status) or str(cell.since)
+        heat_cell = Styled(text, f"c a-{cell.arch} {cell.status}", tooltip)
         workloads = rows.setdefault(short(cell.benchmark), {})
-        workloads.setdefault(" ".join(axes(cell.workload)), []).append(_heat_cell(cell))
+        workloads.setdefault(" ".join(axes(cell.workload)), []).append(heat_cell)
     columns = [Column("workload"), *(Column(arch, f"a-{arch}") for arch in document.archs)]
     for name, workloads in rows.items():
         heat: list[list[Cell]] = [[workload, *cells] for workload, cells in workloads.items()]
@@ -500,13 +504,6 @@ def _heat_map(document: Coverage) -> Iterator[Block]:
         count = plural(len(workloads), "workload")
         summary = ((name, "bold"), (f" {count}", "soft"))
         yield Fold(summary, [table], "benchmark", anchor=f"workloads/{name}")
-
-
-def _heat_cell(cell: CoveredCell) -> Styled:
-    location = cell.entry.where if cell.entry else ""
-    tooltip = ": ".join(part for part in (location, cell.reason) if part)
-    text = SHORT.get(cell.status) or str(cell.since)
-    return Styled(text, f"c a-{cell.arch} {cell.status}", tooltip)
 
 
 def _anchor(kind: str, cell: OnArch) -> str:

@@ -126,18 +126,15 @@ def _connect(path: Path) -> sqlite3.Connection:
     try:
         if not is_database(path):
             raise InputError(f"{path}: not an SQLite database", "Expected a cccl_meta_bench.db.")
+        with path.open("rb") as file:
+            versions = file.read(20)[18:]  # file format write and read versions: 2 is WAL
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     # `immutable` would be wrong while a search is still writing: it could read half a transaction.
     # An idle database in WAL mode needs it: SQLite would create files beside it otherwise.
-    options = "mode=ro&immutable=1" if _is_idle_wal(path) else "mode=ro"
+    is_idle_wal = versions == b"\2\2" and not _sibling(path, "-wal").exists()
+    options = "mode=ro&immutable=1" if is_idle_wal else "mode=ro"
     return sqlite3.connect(f"{path.resolve().as_uri()}?{options}", uri=True, timeout=5.0)
-
-
-def _is_idle_wal(path: Path) -> bool:
-    with path.open("rb") as file:
-        versions = file.read(20)[18:]  # file format write and read versions: 2 is WAL
-    return versions == b"\2\2" and not _sibling(path, "-wal").exists()
 
 
 def _sibling(path: Path, ending: str) -> Path:

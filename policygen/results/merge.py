@@ -192,8 +192,10 @@ class _Merge:
             counts["duplicates"] += 1
         else:
             counts["conflicts"] += 1
-            what, refused = _describe_row(axes, cells), _describe_center(cells[5])
-            self._list(database, table, what, _describe_center(kept), refused)
+            ctk, cccl, gpu, variant = cells[:4]
+            point = " ".join(f"{axis}={value}" for axis, value in zip(axes, cells[8:], strict=True))
+            what = f"{variant}: {point} on {gpu}, {ctk}, {cccl}"
+            self._list(database, table, what, _describe_center(kept), _describe_center(cells[5]))
 
     def _other_bases(self, database: Database, table: ResultTable, run: int) -> Iterator[Cells]:
         """Yields workloads whose base this run of earlier files has measured otherwise."""
@@ -275,12 +277,6 @@ def _batches(
     cursor = database.connection.execute(query)
     while batch := cursor.fetchmany(BATCH):
         yield batch
-
-
-def _describe_row(axes: Sequence[str], cells: Cells) -> str:
-    ctk, cccl, gpu, variant = cells[:4]
-    point = " ".join(f"{axis}={value}" for axis, value in zip(axes, cells[8:], strict=True))
-    return f"{variant}: {point} on {gpu}, {ctk}, {cccl}"
 
 
 def _describe_center(center: object) -> str:

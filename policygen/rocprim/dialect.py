@@ -375,8 +375,10 @@ def _case(text: Text, write: EntryWrite, spot: TableSpot, lead: str, end: str) -
     """Formats `select_type_case<std::is_same<Key, int>::value, merge_config<256, 12>>`."""
     _, entry = spot.decided
     condition = spot.condition
-    if not spot.exact and (current_condition := _condition(text, entry)):
-        condition = f"({current_condition}) && {condition}"
+    current_case = applied(text.code, entry.span)
+    # What decides now may be for all others, without a condition.
+    if current_case and not spot.exact and _CASE.match(text.code, *entry.span):
+        condition = f"({squeeze(text.code, current_case.args[0])}) && {condition}"
     inner = lead + _STEP
     assert entry.inherits_span is not None, "a case gives a config"
     changes = updated(text, entry, write.content.values, spot)
@@ -398,14 +400,6 @@ def _in_lines(value: str, gap: str) -> str:
         return value
     args = [decode(code[arg.start : arg.end]) for arg in config.args]
     return f"{decode(code[: config.args[0].start])}{gap}{f',{gap}'.join(args)}>"
-
-
-def _condition(text: Text, entry: Entry) -> str:
-    """Returns the condition of the case that decides now; empty if it is for all others."""
-    case = applied(text.code, entry.span)
-    if case is None or not _CASE.match(text.code, *entry.span):
-        return ""
-    return squeeze(text.code, case.args[0])
 
 
 def _copied(

@@ -171,7 +171,13 @@ def find_target(hipcc: Hipcc, arch: str) -> CompileTarget:
     try:
         return CompileTarget(arch, identity=compile_trial(hipcc, arch))
     except PolicygenError as error:
-        return CompileTarget(arch, refusal=_failure_reason(error))
+        message = error.stderr if isinstance(error, ProcessError) else str(error)
+        rows = [row.strip() for row in message.splitlines() if row.strip()]
+        first = rows[0] if rows else "it prints nothing"
+        line = next((row for row in rows if "error" in row), first)
+        # cannot find ROCm device library for gfx1102; provide its path via …
+        refusal = (line.partition("error: ")[2] or line).partition("; ")[0]
+        return CompileTarget(arch, refusal=refusal)
 
 
 def compile_trial(hipcc: Hipcc, arch: str = ASKED) -> str:
@@ -192,14 +198,6 @@ def compile_trial(hipcc: Hipcc, arch: str = ASKED) -> str:
     parts = [content for content in contents if content is not None]
     clang = program(Path(hipcc.clang).resolve())
     return digest(hipcc.version, hipcc.clang_version, clang, *hipcc.options, *parts)
-
-
-def _failure_reason(error: PolicygenError) -> str:
-    message = error.stderr if isinstance(error, ProcessError) else str(error)
-    rows = [row.strip() for row in message.splitlines() if row.strip()]
-    line = next((row for row in rows if "error" in row), rows[0] if rows else "it prints nothing")
-    # cannot find ROCm device library for gfx1102; provide its path via …
-    return (line.partition("error: ")[2] or line).partition("; ")[0]
 
 
 # Compiling kernels for AMD GPUs: clang's assembly for one target.

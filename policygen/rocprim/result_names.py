@@ -85,9 +85,13 @@ def parse_name(text: str) -> RocprimName:
     rest = _REST.fullmatch(text[end:])
     if not text.startswith("{") or end == 0 or rest is None:
         raise ValueError("it does not name what ran")
-    return _name_from_pairs(
-        _parse_json(text[:end]) if '"' in text[:end] else _parse_text(text[:end]), rest[1] or ""
-    )
+    if '"' in text[:end]:
+        pairs = _parse_json(text[:end])
+    else:
+        pairs, end_of_pairs = _parse_braces(text[:end], 0, 1)
+        if end_of_pairs != end:
+            raise ValueError("it ends before its last brace")
+    return _name_from_pairs(pairs, rest[1] or "")
 
 
 def parse_meta(meta: Mapping[str, Any]) -> RocprimName:
@@ -223,13 +227,6 @@ def _parse_members(pairs: Iterable[tuple[str, Any]], depth: int) -> _Nested:
             nested.append((name, value))
         else:
             raise ValueError(f"{quoted(name)} has no value")  # noqa: TRY004
-    return nested
-
-
-def _parse_text(text: str) -> _Nested:
-    nested, end = _parse_braces(text, 0, 1)
-    if end != len(text):
-        raise ValueError("it ends before its last brace")
     return nested
 
 
