@@ -196,13 +196,10 @@ def leading(
 ) -> list[ScoredVariant]:
     """Returns the variants to show, and more until one is found that the rules allow."""
     positions = [at for at, name in enumerate(scores.names) if can is None or can(name)]
-    count = len(positions)
-    shown = (
-        count
-        if top is None
-        else max(top, rules.candidates + 1, *(position + 1 for position in final))
-    )
-    count_scored = min(count, shown)
+    count_scored = len(positions)
+    if top is not None:
+        shown = max(top, rules.candidates + 1, *(position + 1 for position in final))
+        count_scored = min(count_scored, shown)
     if reader is not None:
         reader.prepare(int(scores.index[position]) for position in positions[:count_scored])
     scored = [
