@@ -96,7 +96,7 @@ def parse_name(text: str) -> RocprimName:
 
 def parse_meta(meta: Mapping[str, Any]) -> RocprimName:
     """Parses a name that is already an object."""
-    return _name_from_pairs(_parse_members(meta.items(), 1), "")
+    return _name_from_pairs(_check_nested(meta.items(), dict, 1), "")
 
 
 def _name_from_pairs(pairs: "_Nested", aggregate: str) -> RocprimName:
@@ -189,40 +189,30 @@ def plain_value(value: TunedValue) -> TunedValue:
 
 def _parse_json(text: str) -> _Nested:
     try:
-        return _check_json(json.loads(text, object_pairs_hook=list), 1)
+        return _check_nested(json.loads(text, object_pairs_hook=list), list, 1)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     except json.JSONDecodeError as error:
         raise ValueError("it is not JSON") from error
 
 
-def _check_json(pairs: object, depth: int) -> _Nested:
-    """Validates JSON: nested objects of words and numbers."""
+def _check_nested(
+    pairs: Iterable[Any], kind: type[list[Any] | dict[str, Any]], depth: int
+) -> _Nested:
+    """Validates nested objects of words and numbers, which are lists of pairs or dictionaries."""
     if depth > DEEPEST:
         raise ValueError("it is nested too deeply")
     nested: _Nested = []
-    # An empty list and an empty object look the same.
-    for pair in pairs if isinstance(pairs, list) else ():
+    for pair in pairs:
+        # An empty list and an empty object look the same if an object is a list of pairs.
         if not isinstance(pair, tuple):
             raise ValueError("it has a list")  # noqa: TRY004
         name, value = pair
-        if isinstance(value, list):
-            value = _check_json(value, depth + 1)
-        elif value is None:
-            raise ValueError(f"{quoted(name)} has no value")
-        nested.append((name, value))
-    return nested
-
-
-def _parse_members(pairs: Iterable[tuple[str, Any]], depth: int) -> _Nested:
-    if depth > DEEPEST:
-        raise ValueError("it is nested too deeply")
-    nested: _Nested = []
-    for name, value in pairs:
-        if isinstance(value, dict):
-            nested.append((name, _parse_members(value.items(), depth + 1)))
-        elif isinstance(value, DoubledNames):
+        if isinstance(value, DoubledNames):
             raise ValueError(f"{quoted(name)} names something twice")  # noqa: TRY004
+        if isinstance(value, kind):
+            inner = value.items() if isinstance(value, dict) else value
+            nested.append((name, _check_nested(inner, kind, depth + 1)))
         elif isinstance(value, str | int | float):
             nested.append((name, value))
         else:
