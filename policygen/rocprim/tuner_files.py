@@ -436,30 +436,23 @@ def _run_entries(runs: _Runs, date: str) -> Iterator[TunedEntry]:
 
     Aggregates count if a file kept nothing else.
     """
-    failures = list(runs.failures)
+    outcome: TunedTimes | TunedFailure = TunedFailure("untimed", "it has no time")
     if runs.samples:
         outcome = TunedTimes(None, tuple(runs.samples))
     elif isinstance(runs.mean, TunedTimes):
         outcome = TunedTimes(runs.mean.mean, (), runs.deviation)
-    elif not failures:
-        failures = [(runs.first, runs.mean or TunedFailure("untimed", "it has no time"))]
-    if not failures:
-        yield _run_entry(runs, runs.first, outcome, date)
-    for place, failure in failures:
-        yield _run_entry(runs, place, failure, date)
-
-
-def _run_entry(
-    runs: _Runs, place: str, outcome: TunedTimes | TunedFailure, date: str
-) -> TunedEntry:
-    return TunedEntry(
-        values=runs.values or {},
-        outcome=outcome,
-        at=f"{date} {place}",
-        place=place,
-        is_default=runs.values is None,
-        work=statistics.median(runs.works) if runs.works else None,
-    )
+    elif runs.mean:
+        outcome = runs.mean
+    outcomes: list[tuple[str, TunedTimes | TunedFailure]] = [*runs.failures]
+    for place, outcome_at_place in outcomes or [(runs.first, outcome)]:
+        yield TunedEntry(
+            values=runs.values or {},
+            outcome=outcome_at_place,
+            at=f"{date} {place}",
+            place=place,
+            is_default=runs.values is None,
+            work=statistics.median(runs.works) if runs.works else None,
+        )
 
 
 GOOGLE_BENCHMARK = TunerFormat(
