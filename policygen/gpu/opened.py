@@ -92,7 +92,7 @@ class EntryWorkload:
     arch: str
     version: BoundVersion
     """Version of the bindings for the tree."""
-    planner: Planner
+    drafter: Drafter
     select: Select
     progress: Progress | None = None
 
@@ -158,7 +158,7 @@ class EntryWorkload:
         content = spot.content(spot.members(self.benchmark, variant), label)
         write = EntryWrite((spot,), content, label, frozenset({self.point}))
         try:
-            return self.planner.drafted([write]).after
+            return self.drafter.drafted([write]).after
         except NotWritableError as error:
             raise InputError(error.reasons[self.point]) from error
 
