@@ -31,9 +31,9 @@ PUZZLES = re.compile(
 """Phrases of sentences that one reads twice."""
 # The figure now, which may not rise, and the goal.
 MOST: Mapping[str, tuple[int, int]] = {
-    "lines": (83_775, 55_000),
-    "modules": (283, 300),
-    "modules that policygen.cli.apply reaches": (143, 150),
+    "lines": (83_434, 55_000),
+    "modules": (280, 300),
+    "modules that policygen.cli.apply reaches": (141, 150),
     "longest import chain": (16, 16),
     "modules with one importer, in the same package": (13, 30),
     "names that say nothing": (250, 800),

@@ -23,8 +23,7 @@ from policygen.gpu.space import (
     tiles,
 )
 from policygen.gpu.units import WorkloadRun, inputs_text, variants_text
-from policygen.headers.dialects import Drafter
-from policygen.headers.dialects import NotWritableError
+from policygen.headers.dialects import Drafter, NotWritableError
 from policygen.headers.protocol import EntryWrite, FamilySpot
 from policygen.headers.selectors.functions import Field, leaves, policy_structs, read_aggregate
 from policygen.headers.user.policies import (
