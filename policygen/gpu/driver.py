@@ -15,16 +15,7 @@ from policygen.gpu.candidates import (
 )
 from policygen.gpu.finalists import RUNGS
 from policygen.gpu.pool import StopAskedError
-from policygen.gpu.rungs import (
-    AIM,
-    FEWEST,
-    MOST,
-    RungResult,
-    RungRule,
-    SearchTarget,
-    look,
-    survivors,
-)
+from policygen.gpu.rungs import RungResult, RungRule, SearchTarget, look, survivors
 from policygen.gpu.statistics import spot_weights
 from policygen.gpu.strategies import Values
 from policygen.model.searches import Ended, RungName
@@ -328,6 +319,8 @@ class SearchDriver:
             search.compiled.append(compiled)
         else:
             search.made = compiled
+            if self.budget.kept:  # the header of a result compiles as long
+                self.budget.kept = max(self.budget.kept, seconds)
         if search.has_base:
             for batch in search.compiled:
                 search.keep(batch)
@@ -407,8 +400,8 @@ class SearchDriver:
         target = search.target
         assert target is not None
         started = self.budget.elapsed
-        rounds = target.rounds(AIM, FEWEST, MOST)
-        search.tell(result := self._measure(search, target, labels, rounds), result.failed)
+        result = self._measure(search, target, labels, target.screening_rounds)
+        search.tell(result, result.failed)
         self._record(search, started, 0)
         self._notify("batch", search, SCREENING)
 
@@ -516,7 +509,7 @@ class Decision:
             search.last = {k: v for k, v in decided.items() if k not in search.failed}
             return  # earlier sessions used the time, and decided
         plan = self.bench.final_plan(self.end - self.budget.elapsed, self.target)
-        screening_error = self.target.error(self.target.rounds(AIM, FEWEST, MOST))
+        screening_error = self.target.error(self.target.screening_rounds)
         usable = [label for label in search.scores or search.dropped if label not in search.failed]
         goals = {label: search.goal(label) for label in usable}
         if is_late and max(goals.values(), default=0.0) < 1 - LENIENT:

@@ -86,6 +86,11 @@ class SearchTarget:
             for point in self.points
         ]
 
+    @property
+    def screening_rounds(self) -> list[int]:
+        """The rounds of the first rung per runtime workload."""
+        return self.rounds(AIM, FEWEST, MOST)
+
     def error(self, rounds: Sequence[int]) -> float:
         """Return the standard error of a score from these rounds, as far as samples cause it."""
         return math.sqrt(

@@ -375,6 +375,17 @@ def test_the_goal_of_what_noise_may_make_harmful_is_less_than_its_score():
     assert goals == pytest.approx([1.25, 0.94 + 0.31 / 2, 0.92])
 
 
+def test_the_header_after_a_search_has_as_much_time_as_base_took(db):
+    one = workload("local", **LARGE)
+    with timed(db, 1.5, one) as driver:
+        driver.budget.kept = 0.01
+        driver.run()
+        assert 0.1 <= driver.budget.kept <= 0.3
+    with driving(db, one=workload()) as driver:
+        driver.run()
+        assert driver.budget.kept == 0.0
+
+
 def test_a_budget_that_is_too_short_is_said_with_what_is_needed(db):
     one, notes = workload("local", **LARGE), []
     with timed(db, 5.0, one) as driver:

@@ -5,10 +5,10 @@ from statistics import fmean
 
 import pytest
 
-from policygen.gpu.driver import AIM, FEWEST, MOST, Budget
+from policygen.gpu.driver import Budget
 from policygen.gpu.pool import BaselineSamples
 from policygen.gpu.rounds import RuntimeSpot
-from policygen.gpu.rungs import PROCESS, RungRule, look, rounds_for, survivors
+from policygen.gpu.rungs import FEWEST, MOST, PROCESS, RungRule, look, rounds_for, survivors
 from policygen.gpu.rungs import RUNGS_SURE as SURE
 from policygen.gpu.statistics import rung_times
 from policygen.results.rungs import rungs_at
@@ -61,7 +61,7 @@ def target(**spreads):
 
 def test_noisy_runtime_workloads_run_more_often():
     found = target(s16=0.02, s18=0.002, s20=0.0001)
-    assert found.rounds(AIM, FEWEST, MOST) == [MOST, FEWEST, FEWEST]
+    assert found.screening_rounds == [MOST, FEWEST, FEWEST]
     assert found.points[0].spread > found.points[1].spread > found.points[2].spread
     weights = [point.weight for point in found.points]
     assert weights == sorted(weights)
