@@ -4,16 +4,8 @@ import sqlite3
 
 import pytest
 
-from policygen.demo.database import (
-    ALGORITHM,
-    BENCH,
-    KEY,
-    DatabaseLayout,
-    Row,
-    add_rows,
-    create,
-    demo_database,
-)
+from fixtures.databases.layout import DatabaseLayout, MeasuredOn, Row, SubBench, add_rows, create
+from policygen.demo.database import ALGORITHM, AXES, CCCL, CTK, GPU, demo_database
 from policygen.results.database import open_database
 from policygen.results.samples import decode
 
@@ -77,16 +69,17 @@ def test_a_variant_that_does_not_build_is_in_the_logs_alone(rows):
 def test_it_declares_the_values_of_its_axes(made):
     with open_database(made) as database:
         declared = {axis: tuple(values) for (_, _, axis), values in database.declared.items()}
-    assert declared == BENCH.axes
+    assert declared == AXES
 
 
 @pytest.mark.parametrize("bandwidth", [True, False])
 def test_a_layout_has_the_columns_that_it_names(tmp_path, bandwidth):
     layout = DatabaseLayout(version="cub", bandwidth=bandwidth, logs=False)
     path = tmp_path / "old.db"
-    create(path, "a", [BENCH], layout)
-    point = dict(zip(BENCH.axes, ("I8", "I32", "16", "1.000"), strict=True))
-    add_rows(path, "a", [Row(KEY, "base", "base", point, 1.5, 0.5, 0.25, b"")], layout)
+    create(path, "a", [SubBench("base", AXES)], layout)
+    key = MeasuredOn(CTK, CCCL, GPU)
+    point = dict(zip(AXES, ("I8", "I32", "16", "1.000"), strict=True))
+    add_rows(path, "a", [Row(key, "base", "base", point, 1.5, 0.5, 0.25, b"")], layout)
     with sqlite3.connect(path) as connection:
         cursor = connection.execute('SELECT * FROM "a.base"')
         names = [column[0] for column in cursor.description]
@@ -94,7 +87,7 @@ def test_a_layout_has_the_columns_that_it_names(tmp_path, bandwidth):
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     connection.close()
     assert cells.pop("bw", None) == (0.25 if bandwidth else None)
-    assert cells["cub"] == KEY.cccl
+    assert cells["cub"] == CCCL
     assert "axes" not in tables
     assert "builds" not in tables
     with open_database(path) as database:
