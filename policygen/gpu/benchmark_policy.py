@@ -318,21 +318,14 @@ class _Writer:
         items = next((other for other in siblings if other.rpartition(".")[2] in members.items), "")
         if not threads or not items:
             return f"{scaling_rule.function}(1, {self._value(path, rule)}, {size}).items_per_thread"
-        name = (
-            f"{scope.replace('.', '_')}_{SCALED}"
-            if dot and self._has_several_scopes(rules)
-            else SCALED
-        )
+        scopes = {other.rpartition(".")[0] for other in rules if self._in_unit(rules[other])}
+        name = f"{scope.replace('.', '_')}_{SCALED}" if dot and len(scopes) > 1 else SCALED
         counts = [self._value(other, rules[other]) for other in (threads, items)]
         scaled[name] = f"{scaling_rule.function}({', '.join(counts)}, {size})"
         return f"{name}.{'threads_per_block' if path == threads else 'items_per_thread'}"
 
     def _in_unit(self, rule: MemberRule) -> bool:
         return rule.parameter in self.selector.benchmark.units
-
-    def _has_several_scopes(self, rules: Mapping[str, MemberRule]) -> bool:
-        scopes = {path.rpartition(".")[0] for path, rule in rules.items() if self._in_unit(rule)}
-        return len(scopes) > 1
 
 
 OPERATOR = "op_t"

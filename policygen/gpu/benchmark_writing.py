@@ -60,13 +60,16 @@ class NewSource:
     def text(self) -> str:
         """The source file."""
         binding = self.run.binding
-        call = " ".join(self.policy.said(binding))
+        call, aliases = " ".join(self.policy.said(binding)), self._aliases
         values = {
             "includes": list(self._includes()),
             "about": (self.own.call.algorithm, self.own.like.name),
             "ranges": [parameter.model_dump() for parameter in self.ranges],
-            "aliases": self._aliases,
-            "declared": self._declared_names,
+            "aliases": aliases,
+            "declared": {
+                name if name in aliases else type_.cpp: name
+                for name, type_ in self._unlisted_types.items()
+            },
             "constants": bool(self._constants),
             "operator": self.operator,
             # Functor templates that the call names and that no CCCL header declares.
@@ -141,14 +144,6 @@ class NewSource:
             name: type_.cpp
             for name, type_ in self._unlisted_types.items()
             if _NO_TYPE_LIST & set(type_.cpp)
-        }
-
-    @property
-    def _declared_names(self) -> dict[str, str]:
-        aliases = self._aliases
-        return {
-            name if name in aliases else type_.cpp: name
-            for name, type_ in self._unlisted_types.items()
         }
 
     def _type_list_entry(self, type_: AxisType) -> str:

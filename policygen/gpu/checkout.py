@@ -2,7 +2,7 @@
 
 import re
 import sysconfig
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -333,33 +333,23 @@ def nvbench_prefix(toolchain: Toolchain) -> Path:
     for file in files:
         if file.match(pattern):
             prefix = Path(str(file.locate())).parents[2]
-            if _is_whole(prefix):
+            libraries = [library_in(prefix, name) for name in (LIBRARY, MAIN)]
+            if (prefix / "include" / HEADER).is_file() and all(libraries):
                 return prefix
     raise MissingToolError(
         f"NVBench for CUDA {toolchain.version.partition('.')[0]}", f"Install it: {add('measure')}"
     )
 
 
-def _is_whole(prefix: Path) -> bool:
-    return (prefix / "include" / HEADER).is_file() and all(
-        library_in(prefix, name) is not None for name in (LIBRARY, MAIN)
-    )
-
-
 def _curand(toolchain: Toolchain) -> tuple[Path, Path]:
     """Return cuRAND's include folder and library, from the toolkit or the wheel."""
-    for root in _roots(toolchain):
+    wheels = Path(sysconfig.get_path("purelib")) / "nvidia"
+    # Those for CUDA 12 have it in a folder of its own.
+    for root in (*map(Path, toolchain.roots), wheels / _major(toolchain), wheels / "curand"):
         header, library = root / "include" / CURAND_HEADER, library_in(root, CURAND)
         if header.is_file() and library is not None:
             return header.parent, library
     raise MissingToolError("cuRAND", f"Install it: {add('measure')}")
-
-
-def _roots(toolchain: Toolchain) -> Iterator[Path]:
-    yield from map(Path, toolchain.roots)
-    wheels = Path(sysconfig.get_path("purelib")) / "nvidia"
-    yield wheels / _major(toolchain)
-    yield wheels / "curand"  # location in the wheels for CUDA 12
 
 
 def _major(toolchain: Toolchain) -> str:

@@ -51,11 +51,6 @@ class CheckoutTask:
         return self.benchmark.benchmark.name
 
     @property
-    def arguments(self) -> list[str]:
-        """Arguments of each program."""
-        return run_arguments(self.benchmark.benchmark, self.workload, self.chosen)
-
-    @property
     def spots(self) -> tuple[RowSpot, ...]:
         """All requested runtime workloads; the baseline may skip some of them."""
         return tuple(
@@ -155,10 +150,11 @@ class _Measuring:
     def run_program_of(self, label: str) -> None:
         """Run one program and store its measurements."""
         limit = LIMIT if self.slowest is None else max(FLOOR, TIMES_BASE * self.slowest)
-        program, uuid = self.task.built.programs[label], self.task.gpu.uuid
+        task, program = self.task, self.task.built.programs[label]
+        arguments = run_arguments(task.benchmark.benchmark, task.workload, task.chosen)
         started = time.monotonic()
         try:
-            results = run_program(program, self.task.arguments, uuid, limit)
+            results = run_program(program, arguments, task.gpu.uuid, limit)
         except ProcessError as error:
             self._fail(label, _failure(error), time.monotonic() - started)
             return

@@ -286,7 +286,12 @@ class ClusterClient:
 @contextmanager
 def connected(text: str, terms: Terms, patience: float = 0.0) -> Iterator[ClusterClient]:
     """Connect to a scheduler, given by its address or file, for a block."""
-    dask = _dask()
+    try:
+        dask = import_module("distributed")
+    except ImportError as error:
+        raise MissingToolError(
+            "distributed, for --scheduler,", f"Install it: {add('cluster')}"
+        ) from error
     options = _client_options(text)
     try:
         client = dask.Client(**options, timeout=CONNECT, set_as_default=False)
@@ -297,15 +302,6 @@ def connected(text: str, terms: Terms, patience: float = 0.0) -> Iterator[Cluste
     finally:
         with suppress(Exception):
             client.close(timeout=CLOSE)
-
-
-def _dask() -> Any:
-    try:
-        return import_module("distributed")
-    except ImportError as error:
-        raise MissingToolError(
-            "distributed, for --scheduler,", f"Install it: {add('cluster')}"
-        ) from error
 
 
 def _client_options(text: str) -> dict[str, str]:
@@ -552,8 +548,11 @@ class ClusterCompiler:
         return object_in(self.folder, key, data)
 
     def _compile(self, unit: ObjectSource) -> bytes:
+        workers = self.cluster.workers().items()
+        # On these, no GPU call would wait; if there are none, any worker compiles.
+        free = [name for name, worker in workers if not worker.has_gpu or worker.threads > 1]
         try:
-            return as_made(self.cluster.ask(compile_unit, unit, near=self._free_workers()))
+            return as_made(self.cluster.ask(compile_unit, unit, near=free))
         except RefusedError as error:
             if not is_code_error(error):
                 raise
@@ -561,10 +560,3 @@ class ClusterCompiler:
         except EndedWorkersError as error:
             message = "all workers that compiled it have exited, one after another"
             raise ProcessError(["nvcc"], -signal.SIGKILL, message, MEMORY) from error
-
-    def _free_workers(self) -> list[str]:
-        """Return the workers on which no GPU call would wait; all if there are none."""
-        workers = self.cluster.workers()
-        return [
-            name for name, worker in workers.items() if not worker.has_gpu or worker.threads > 1
-        ]

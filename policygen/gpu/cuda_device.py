@@ -451,7 +451,8 @@ class NvbenchDevice(CudaDevice):
 
             self._bench.register(policygen).add_int64_axis(PLACE, list(range(len(order))))
             try:
-                self._bench.run_all_benchmarks(self._arguments(result))
+                output = ("--quiet", "--jsonbin", str(result), "-d", str(self._index))
+                self._bench.run_all_benchmarks(["policygen", *output, *self._options])
             except RuntimeError as error:
                 if not raised:
                     raise DeviceError(0, f"NVBench failed: {error}") from error
@@ -464,10 +465,6 @@ class NvbenchDevice(CudaDevice):
         if self._storage.base:
             self.release([self._storage.base])
             self._storage = Arena()
-
-    def _arguments(self, result: Path) -> list[str]:
-        result_options = ["--quiet", "--jsonbin", str(result), "-d", str(self._index)]
-        return ["policygen", *result_options, *self._options]
 
     def _measure(self, state: Any, variant: VariantFunction, result: Path) -> list[float]:
         """Return the seconds of runs in measurement order."""

@@ -61,7 +61,10 @@ def measuring_checks() -> Iterator[Check]:
         " memory per compile",
     )
     for name, user in PACKAGES.items():
-        yield _package(name, user)
+        try:
+            yield _check(name, "fine", metadata.version(name), user=user)
+        except metadata.PackageNotFoundError:
+            yield _check(name, "optional", "not installed", add("measure"), user=user)
     if listed:
         yield _permission()
     for name in dict.fromkeys(gpu.name for gpu in listed):
@@ -170,13 +173,6 @@ def _compiler(toolchain: Toolchain | PolicygenError, gpus: tuple[ListedGpu, ...]
         detail = f"{toolchain.version} compiles for {archs}, but not for {', '.join(missing)}"
         return _check("nvcc", "broken", detail, "set CUDA_HOME to a toolkit that does")
     return _check("nvcc", "fine", f"{toolchain.version}, compiles for {archs}")
-
-
-def _package(name: str, user: str) -> Check:
-    try:
-        return _check(name, "fine", metadata.version(name), user=user)
-    except metadata.PackageNotFoundError:
-        return _check(name, "optional", "not installed", add("measure"), user=user)
 
 
 def _permission() -> Check:

@@ -38,7 +38,7 @@ from policygen.headers.user.policies import (
 )
 from policygen.model.bindings import BenchmarkBinding, MemberRule
 from policygen.model.expression import Expression
-from policygen.model.own_workload import ELEMENTS, STRATEGY, KernelStrategy
+from policygen.model.own_workload import ELEMENTS, STRATEGY
 from policygen.model.selection import Values, Whole
 from policygen.model.trees import BoundVersion, Cub, numbers
 from policygen.model.tuning import Value, spell
@@ -268,7 +268,9 @@ class KernelWorkload:
     def _variant(self, number: int, policy: Policy | None) -> dict[str, object]:
         """Return the launch of a variant for the template."""
         values = self.base if policy is None else policy
-        strategy = self._strategy(values)
+        ways = self.maker.given.ways
+        by_name = {way.name: way for way in ways}
+        strategy = by_name[values[STRATEGY]] if STRATEGY in values else ways[0]
         return {
             "number": number,
             "is_base": policy is None,
@@ -279,11 +281,6 @@ class KernelWorkload:
             "shared": _cpp(strategy.shared),
             "grid": _cpp(strategy.grid),
         }
-
-    def _strategy(self, values: Mapping[str, str]) -> KernelStrategy:
-        strategies = self.maker.given.ways
-        strategies_by_name = {strategy.name: strategy for strategy in strategies}
-        return strategies_by_name[values[STRATEGY]] if STRATEGY in values else strategies[0]
 
 
 @dataclass(frozen=True, slots=True)

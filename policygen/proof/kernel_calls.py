@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Protocol
 
 from policygen.bindings.load import axis_type, bound, is_constant, sites_of
 from policygen.errors import InputError, MissingToolError
@@ -23,21 +22,6 @@ from policygen.rendering import fill
 
 CALL_TEMPLATE = "sass/call.cu.j2"
 """The template of units that call CUB's device API."""
-
-
-class WorkloadUnit(Protocol):
-    """A translation unit that contains a workload's kernels, for one tree."""
-
-    @property
-    def text(self) -> str:
-        """The text to compile."""
-
-    @property
-    def scope(self) -> str | None:
-        """The namespace that all its kernels mention; kernels without it are ignored."""
-
-    def headers(self, arch: str) -> UnitHeaders:
-        """Returns what determines the compiled code for an architecture, besides the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +163,10 @@ class BenchmarkSource:
     def headers(self, arch: str) -> UnitHeaders:
         """Takes the whole source, as its includes may be anywhere."""
         return UnitHeaders(self.text, self.includes, arch, OPTIONS)
+
+
+WorkloadUnit = DeviceCall | BenchmarkSource
+"""A translation unit that contains a workload's kernels, for one tree."""
 
 
 # Makes units from CCCL's own benchmarks, narrowed to one workload if possible.
