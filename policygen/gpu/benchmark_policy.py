@@ -397,18 +397,13 @@ def filled(name: str, buffer: BufferBinding, names: SourceNames) -> FilledVector
     if buffer.fill is None:
         return FilledVector(f"({placeholders['count']})")
     match = _CALL.fullmatch(buffer.fill.strip())
-    parts = [part.strip() for part in split(match[2])] if match and match[2] else []
-    fill = next(
-        (
-            candidate
-            for candidate in knowledge().written.fills
-            if match
-            and candidate.call.partition("(")[0] == match[1]
-            and len(re.findall(r"\{\d\}", candidate.call.partition("(")[2])) == len(parts)
-        ),
-        None,
-    )
-    if fill is None:
+    called, arguments = match.groups() if match else (None, None)
+    parts = [part.strip() for part in split(arguments)] if arguments else []
+    for fill in knowledge().written.fills:
+        function, _, parameters = fill.call.partition("(")
+        if function == called and len(re.findall(r"\{\d\}", parameters)) == len(parts):
+            break
+    else:
         raise InputError(
             f"a benchmark source cannot generate the contents of {name}:"
             f" {buffer.fill.partition('(')[0]}",

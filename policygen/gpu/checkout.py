@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Lock
 
 from policygen.bindings.load import axis_type, is_constant
+from policygen.bindings.variants import label_values
 from policygen.cache import digest
 from policygen.errors import InputError, MissingToolError, Problems, ProcessError, SourceError
 from policygen.gpu.compiling import is_code_error, library_in, reason
@@ -25,7 +26,7 @@ from policygen.installation import add
 from policygen.model.arch import arch_number
 from policygen.model.benchmarks import Benchmark
 from policygen.model.trees import BoundVersion, Cub
-from policygen.model.workload import BASE, axis_name, in_words, parse_label, shortened
+from policygen.model.workload import BASE, axis_name, in_words
 from policygen.paths import cache_folder, write_atomically
 from policygen.process import threads, workers_of
 from policygen.proof.compile import (
@@ -66,11 +67,7 @@ class CheckoutBenchmark:
         """Return the macros of a variant; raise InputError if its parameters do not match."""
         if label == BASE:
             return BASE_MACROS
-        values = parse_label(label)
-        if values is None:
-            raise InputError(
-                f"{shortened(label)} is not a variant label", "For example: ipt_19.tpb_512"
-            )
+        values = label_values(label)
         labels = [parameter.label for parameter in self.benchmark.parameters]
         if set(values) != set(labels):
             raise InputError(

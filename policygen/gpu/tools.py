@@ -62,15 +62,8 @@ def achieved(
     with TemporaryDirectory(prefix="policygen-") as folder:
         log = Path(folder) / "launches.csv"
         kernel_filter = f"regex:^({'|'.join(map(re.escape, kernels))})$"
-        profiler_command = (
-            str(tool),
-            *_OPTIONS,
-            "--kernel-name",
-            kernel_filter,
-            "--log-file",
-            str(log),
-        )
-        with watched(profiler_command, command, held=held) as controller:
+        options = (*_OPTIONS, "--kernel-name", kernel_filter, "--log-file", str(log))
+        with watched((str(tool), *options), command, held=held) as controller:
             if (problem := controller.open(workload.case, workload.base)) is not None:
                 return problem
             functions = (workload.base, *workload.variants)

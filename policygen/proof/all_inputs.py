@@ -525,8 +525,7 @@ def _span(pairs: Collection[tuple[Value, Value]]) -> str:
 
 
 def _order(value: Value) -> tuple[bool, float, str]:
-    number = isinstance(value, int)
-    return not number, float(value) if isinstance(value, int) else 0, str(value)
+    return not isinstance(value, int), value if isinstance(value, int) else 0, str(value)
 
 
 # Finds the inputs that get the values of a return.

@@ -68,7 +68,11 @@ def _shared_rows(
     text: str, answers_by_row: Mapping[int, tuple[str, ...]]
 ) -> dict[int, tuple[int, tuple[str, ...]]]:
     """Maps each row of a workload to the row whose answers it repeats, and its extra answers."""
-    first, count, *facts = _integers(text)
+    # … [with int First = 7; int Count = 2; int Facts = 0; …]
+    try:
+        first, count, *facts = (int(part.rstrip("UL")) for part in _facts(text))
+    except ValueError as error:
+        raise _unreadable_answer(text) from error
     if count < 1 or len(facts) not in {count, 3 * count}:
         raise _unreadable_answer(text)
     offsets, *remaining = (
@@ -88,15 +92,6 @@ def _shared_rows(
         first + position: (first + offset, extra[position] if extra else ())
         for position, offset in enumerate(offsets)
     }
-
-
-def _integers(text: str) -> list[int]:
-    """Parses the numbers in `… [with int First = 7; int Count = 2; int Facts = 0; …]`."""
-    try:
-        numbers = [int(part.rstrip("UL")) for part in _facts(text)]
-        return numbers if len(numbers) > 1 else [0, 0]
-    except ValueError as error:
-        raise _unreadable_answer(text) from error
 
 
 def pack(ptx: str) -> str:

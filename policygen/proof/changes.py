@@ -269,15 +269,11 @@ def _may_compute(entry: ReviewedEntry, arch: str) -> bool:
 def _asks(change: Touched) -> tuple[str, str] | None:
     if change.before is None or change.after is None:
         return None
-    before, after = (
-        " ".join(
-            [
-                entry_name(change.family.name, entry.args),
-                *([f"#if {entry.guard}"] if entry.guard else []),
-            ]
-        )
-        for entry in (change.before, change.after)
-    )
+    asked = []
+    for entry in (change.before, change.after):
+        guard = f" #if {entry.guard}" if entry.guard else ""
+        asked.append(f"{entry_name(change.family.name, entry.args)}{guard}")
+    before, after = asked
     return (before, after) if before != after else None
 
 
@@ -298,19 +294,10 @@ def _is_empty_return(change: Touched, functions: Collection[Key]) -> bool:
 
     That is a final `return {};`, and each other one of a function that only one side has.
     """
-    family = change.family
-    is_final = not change.place.args
-    is_new = family.path not in functions
-    return (
-        (is_final or is_new)
-        and not change.in_family
-        and not any(
-            value
-            for entry in (change.before, change.after)
-            if entry
-            for value in _content(entry).values()
-        )
-    )
+    if change.in_family or (change.place.args and change.family.path in functions):
+        return False
+    entries = filter(None, (change.before, change.after))
+    return not any(entry.values or entry.inherits for entry in entries)
 
 
 def _content(entry: Entry) -> Mapping[str, object]:

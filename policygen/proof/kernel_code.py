@@ -16,6 +16,8 @@ from policygen.proof.units import PLACE, place_of
 _MAGIC = b"\x7fELF\x02\x01"
 _TEXT, _INFO = ".text.", ".nv.info."
 _RESOURCE_SECTIONS = {"SHARED": ".nv.shared.", "CONSTANT[0]": ".nv.constant0."}
+_NOBITS = 8
+"""The kind of a section without bytes."""
 _SIZED = 4
 """The format of attributes with a size of their own; all other values have two bytes."""
 _MAX_THREADS, _REQUIRED_THREADS = 0x05, 0x10
@@ -85,9 +87,7 @@ def _sections(cubin: bytes) -> Iterator[tuple[str, bytes, int]]:
     _, kind, _, _, offset, length = headers[names]
     strings = cubin[offset : offset + length]
     for name, kind, _, _, offset, length in headers:
-        data = (
-            b"" if kind == 8 else cubin[offset : offset + length]
-        )  # 8: NOBITS, a section without bytes
+        data = b"" if kind == _NOBITS else cubin[offset : offset + length]
         yield strings[name : strings.index(b"\0", name)].decode(), data, length
 
 
@@ -184,20 +184,17 @@ def _code(body: str, source: str, name: str) -> tuple[str, ...]:
     for position, (address, instruction) in enumerate(instructions):
         if int(address, 16) != position * _STEP:
             raise _unreadable(source, f"{name}: an instruction is missing before {address}")
-        code.append(_relative_branch(instruction, position * _STEP))
+        if match := _BRANCH.fullmatch(instruction):
+            # `BRA 0xf00` at 0xf0 is `BRA +0xe10`, which does not depend on the address.
+            code.append(f"{match[1]}{int(match[2], 16) - position * _STEP:+#x}")
+        else:
+            code.append(instruction)
     # One line names the target's flags, and each instruction has two lines.
     if not instructions or head.count("\n") != 2 * len(instructions) + 1:
         raise _unreadable(source, f"{name} has lines that are not instructions")
     while code and code[-1] == "NOP":
         code.pop()
     return tuple(code)
-
-
-def _relative_branch(instruction: str, address: int) -> str:
-    """Turns `BRA 0xf00` at 0xf0 into `BRA +0xe10`, which does not depend on the address."""
-    if match := _BRANCH.fullmatch(instruction):
-        return f"{match[1]}{int(match[2], 16) - address:+#x}"
-    return instruction
 
 
 def _unreadable(source: str, why: str) -> InputError:
@@ -220,7 +217,10 @@ def content(text: bytes, mark: str, folders: Sequence[str]) -> str:
 
     If the text itself depends on its location, the markers count.
     """
-    unit, quoted = _before_mark(text, mark), tuple(map(_quote, folders))
+    unit, _, last = text.rstrip().rpartition(b"\n")
+    if last != f"extern int {mark};".encode() or mark.encode() in unit:
+        raise InputError("the preprocessor's output does not end with the given unit", NOTHING)
+    quoted = tuple(map(_quote, folders))
     if quoted and not any(_file_name(marker, quoted) for marker in PLACE.finditer(unit)):
         raise InputError("the preprocessor read none of the unit's includes", NOTHING)
     raws = _raw_strings(unit)
@@ -231,14 +231,6 @@ def content(text: bytes, mark: str, folders: Sequence[str]) -> str:
         parts += [_without_markers(unit, position, start), unit[start:end]]
         position = end
     return digest(*parts)
-
-
-def _before_mark(text: bytes, mark: str) -> bytes:
-    """Returns the text before the mark."""
-    lines = text.rstrip().rpartition(b"\n")
-    if lines[2] != f"extern int {mark};".encode() or mark.encode() in lines[0]:
-        raise InputError("the preprocessor's output does not end with the given unit", NOTHING)
-    return lines[0]
 
 
 def _raw_strings(text: bytes) -> list[tuple[int, int]] | None:

@@ -276,14 +276,16 @@ def summary(before: Kernel, after: Kernel) -> str:
         if was != now:
             parts.append(f"instructions {was:,} → {now:,}")
         parts += _opcodes(before, after)
-        parts.append(f"first difference at instruction {_first_difference(before, after):,}")
+        instructions = enumerate(zip(before.code, after.code, strict=False))
+        shorter = min(len(before.code), len(after.code))
+        first = next((position for position, (old, new) in instructions if old != new), shorter)
+        parts.append(f"first difference at instruction {first:,}")
     return "; ".join(parts)
 
 
 def diff(before: Kernel, after: Kernel) -> tuple[str, ...]:
     """Makes a unified diff of the instructions."""
-    lines = difflib.unified_diff(before.code, after.code, "before", "after", lineterm="", n=3)
-    return tuple(lines)
+    return tuple(difflib.unified_diff(before.code, after.code, "before", "after", lineterm=""))
 
 
 def _kernel_diff_usage(before: Kernel, after: Kernel) -> Iterator[str]:
@@ -321,12 +323,6 @@ def _opcode(instruction: str) -> str:
     words = instruction.split(" ")
     word = words[1] if words[0].startswith("@") and len(words) > 1 else words[0]
     return word.partition(".")[0]
-
-
-def _first_difference(before: Kernel, after: Kernel) -> int:
-    instructions = enumerate(zip(before.code, after.code, strict=False))
-    shorter = min(len(before.code), len(after.code))
-    return next((position for position, (old, new) in instructions if old != new), shorter)
 
 
 # Compiles both sides of a comparison, unless their sources are equal.
@@ -373,10 +369,9 @@ def _compile_both(
     *,
     listed: bool,
 ) -> Sides:
-    compiled = _keep_scope_kernels(
-        [*old, *new], compiler.kernels([*old, *new], contents, listed=listed)
-    )
-    kernels = iter(compiled)
+    units = [*old, *new]
+    compiled = compiler.kernels(units, contents, listed=listed)
+    kernels = iter(_keep_scope_kernels(units, compiled))
     return Sides({spot: next(kernels) for spot, _ in old}, {spot: next(kernels) for spot, _ in new})
 
 

@@ -59,31 +59,25 @@ class Spliced:
 
     @cached_property
     def _splices(self) -> tuple[list[int], list[int]]:
-        """The positions after each splice, and the number of bytes removed up to there."""
-        starts, removed, total = [], [], 0
+        """The positions after each splice, in the text and in the file."""
+        positions, offsets, removed = [], [], 0
         for match in () if self._whole else _SPLICE.finditer(self.data):
-            starts.append(match.start() - total)
-            total += match.end() - match.start()
-            removed.append(total)
-        return starts, removed
+            positions.append(match.start() - removed)
+            offsets.append(match.end())
+            removed += match.end() - match.start()
+        return positions, offsets
 
     def offset(self, position: int) -> int:
         """Maps a position in the text to an offset in the file."""
-        starts, removed = self._splices
-        index = bisect_right(starts, position) - 1
-        return position + (removed[index] if index >= 0 else 0)
+        positions, offsets = self._splices
+        index = bisect_right(positions, position) - 1
+        return position + (offsets[index] - positions[index] if index >= 0 else 0)
 
     def position(self, offset: int) -> int:
         """Maps an offset in the file to a position in the text."""
-        starts, removed = self._splices
-        # The offsets of the splices are ascending, like their positions.
-        index = (
-            bisect_right(
-                range(len(starts)), offset, key=lambda index: starts[index] + removed[index]
-            )
-            - 1
-        )
-        return offset - (removed[index] if index >= 0 else 0)
+        positions, offsets = self._splices
+        index = bisect_right(offsets, offset) - 1
+        return offset - (offsets[index] - positions[index] if index >= 0 else 0)
 
     def lexemes(self) -> Iterator[Lexeme]:
         """Yields all comments and literals, in order."""
@@ -94,7 +88,9 @@ class Spliced:
             if _SEPARATOR.match(text, start) and _NUMBER.search(text, before, start):
                 position += 1
                 continue
-            if text.startswith(b'R"', start - 1) and _is_raw(text, before, start):
+            # FOOR"a" and 1e+R"a" are no raw strings.
+            has_prefix = text.startswith(b'R"', start - 1) and _RAW.search(text, before, start)
+            if has_prefix and not _NUMBER.search(text, before, start):
                 lexeme = Lexeme("raw", start, self._raw_end(start + 1))
             elif token := _COMMENT.match(text, start):
                 lexeme = Lexeme("comment", *token.span())
@@ -124,26 +120,14 @@ class Spliced:
         """The text with comments and literals blanked, except for their quotes."""
         parts, position = [], 0
         for lexeme in self.lexemes():
-            inside = self.text[lexeme.start : lexeme.end]
-            parts += [
-                self.text[position : lexeme.start],
-                _blank(inside, quoted=lexeme.kind != "comment"),
-            ]
+            length = lexeme.end - lexeme.start
+            # Without line breaks: a directive continues after a multi-line comment.
+            blanked = b" " * length
+            if lexeme.kind != "comment" and length > 1:
+                blanked = b'"' + b" " * (length - 2) + b'"'
+            parts += [self.text[position : lexeme.start], blanked]
             position = lexeme.end
         return b"".join((*parts, self.text[position:]))
-
-
-def _is_raw(text: bytes, before: int, quote: int) -> bool:
-    """Whether the R before a quote is a prefix, unlike those in FOOR and 1e+R."""
-    prefix, number = _RAW.search(text, before, quote), _NUMBER.search(text, before, quote)
-    return prefix is not None and number is None
-
-
-def _blank(text: bytes, *, quoted: bool) -> bytes:
-    """Blanks a text, without line breaks: a directive continues after a multi-line comment."""
-    if quoted and len(text) > 1:
-        return b'"' + b" " * (len(text) - 2) + b'"'
-    return b" " * len(text)
 
 
 # Finds where the code of two versions of a header differs.

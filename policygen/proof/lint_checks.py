@@ -122,11 +122,8 @@ def _contradiction_at_any_scale(
 def _contradiction(value: Value, rule: MemberRule, number: int) -> str | None:
     """Describes what the label says instead of a value; None if that is not certain."""
     meant_value = _meant_value(rule, number)
-    if (
-        meant_value is None
-        or _is_equal(value, meant_value)
-        or (rule.power_of_two and value == number)
-    ):
+    own_value = spell(value).rpartition("::")[2] if isinstance(meant_value, str) else value
+    if meant_value in {None, own_value} or (rule.power_of_two and value == number):
         return None
     label = f"{rule.parameter}_{number}"
     description = label if meant_value == number else f"{label}, which is {spell(meant_value)}"
@@ -140,12 +137,6 @@ def _meant_value(rule: MemberRule, number: int) -> Value | None:
     if rule.power_of_two:
         return 1 << number if 0 <= number < 31 else None
     return number
-
-
-def _is_equal(value: Value, meant: Value) -> bool:
-    if isinstance(meant, str):
-        return spell(value).rpartition("::")[2] == meant
-    return value == meant
 
 
 def _exponent_remark(member: Member, rule: MemberRule, values: Parameters) -> Remark | None:
@@ -229,9 +220,13 @@ def _argument_contradiction(
 def fits(subject: Subject) -> Iterator[Remark]:
     """Finds transposed tiles that exceed static shared memory, which is 48 KiB per block."""
     facts = archs().get(subject.family.arch)
-    exchange = next(
-        (member for member in subject.entry.members if _is_exchange(member.value)), None
+    exchanges = (
+        member
+        for member in subject.entry.members
+        if isinstance(member.value, str)
+        and member.value.rpartition("::")[2] in words().tiles.exchanges
     )
+    exchange = next(exchanges, None)
     threads = subject.first(words().members.threads)
     if facts is None or exchange is None or threads is None or not subject.bindings:
         return
@@ -246,10 +241,6 @@ def fits(subject: Subject) -> Iterator[Remark]:
         f" which {exchange.value} keeps in shared memory: a block of {facts.name} has"
         f" {facts.static:,}{opt_in_text}",
     )
-
-
-def _is_exchange(value: object) -> bool:
-    return isinstance(value, str) and value.rpartition("::")[2] in words().tiles.exchanges
 
 
 def _tile(binding: FamilyBinding, subject: Subject) -> tuple[int, int, int] | None:
@@ -386,11 +377,10 @@ def other_gpu(subject: Subject) -> Iterator[Remark]:
         word = match[match.lastindex or 0]
         gpu, arch = _claimed_gpu(word)
         if not _selects(arch, family, subject.families):
-            yield Remark(
-                _comments_span(subject),
-                f"the comment names {gpu}, which never selects {family.name}",
-                word,
-            )
+            # Remarks have no spans: they are in an entry, or in the comment above it.
+            start = (entry.comment_span or entry.span).start
+            message = f"the comment names {gpu}, which never selects {family.name}"
+            yield Remark(Span(start, entry.span.end), message, word)
 
 
 @cache
@@ -425,13 +415,6 @@ def _selects(gpu: str, family: Family, families: tuple[Family, ...]) -> bool:
     return own <= number and not any(own < another <= number for another in newer)
 
 
-def _comments_span(subject: Subject) -> Span:
-    """Returns the span from the comment above an entry to its end, as remarks have no spans."""
-    entry = subject.entry
-    above = entry.comment_span
-    return Span(above.start, entry.span.end) if above else entry.span
-
-
 # Two entries for the same arguments.
 
 
@@ -441,11 +424,14 @@ def duplicate(subject: Subject) -> Iterator[Remark]:
     if entry.kind == "primary":
         return
     key_of = key if subject.returns else _config_key
-    own_key = key_of(entry)
+    own_key, own_conditions = key_of(entry), conditions(entry.guard)
     for earlier in takewhile(
         lambda candidate: candidate is not entry, subject.family.specializations
     ):
-        if key_of(earlier) == own_key and _coexist(entry, earlier):
+        earlier_conditions = conditions(earlier.guard)
+        shared = own_conditions & earlier_conditions
+        # A compiler is sure to see both only if one guard implies the other.
+        if key_of(earlier) == own_key and shared in {own_conditions, earlier_conditions}:
             span = entry.args_span or entry.span
             yield Remark(span, f"line {earlier.line} specializes the same arguments")
             return
@@ -454,12 +440,6 @@ def duplicate(subject: Subject) -> Iterator[Remark]:
 def _config_key(entry: Entry) -> tuple[str, ...]:
     """Identifies a config by its template parameters and conditions, in any order."""
     return (*entry.template_parameters, *sorted(map(normal, entry.args)))
-
-
-def _coexist(first: Entry, second: Entry) -> bool:
-    """Whether a compiler is sure to see both: one guard implies the other."""
-    first_conditions, second_conditions = conditions(first.guard), conditions(second.guard)
-    return first_conditions <= second_conditions or second_conditions <= first_conditions
 
 
 def conditions(guard: str | None) -> frozenset[str]:

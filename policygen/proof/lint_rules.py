@@ -6,7 +6,6 @@ from operator import attrgetter
 
 from policygen.errors import InputError
 from policygen.model.audits import Finding, LintReport, RuleName, Scan, Severity
-from policygen.model.trees import Cub
 from policygen.proof import lint_checks
 from policygen.proof.lint_subject import HeaderSource, Remark, Subject, place, subjects
 
@@ -113,11 +112,15 @@ def lint(
     families: Collection[tuple[str, str, str]] | None = None,
     unprovable: Collection[Finding] = (),
 ) -> LintReport:
-    """Applies rules to the entries of a scan, or of some of its families.
+    """Applies the rules that fit the tree to the entries of a scan, or of some of its families.
 
     `unprovable` has the findings about headers that depend on outside inputs.
     """
-    rules = for_tree(rules, scan.cub)
+    rules = tuple(rule for rule in rules if scan.cub.has_returns or rule.configs)
+    if not rules:
+        names = ", ".join(rule.name for rule in RULES if rule.configs)
+        message = f"none of the chosen rules applies to {scan.cub.called}'s headers"
+        raise InputError(message, f"Rules that apply: {names}")
     judged = [
         subject for subject in subjects(scan) if families is None or subject.family.path in families
     ]
@@ -167,16 +170,6 @@ def _finding(rule: Rule, subject: Subject, remark: Remark, source: HeaderSource)
 
 
 # Selects rules.
-
-
-def for_tree(rules: Iterable[Rule], cub: Cub) -> tuple[Rule, ...]:
-    """Returns the rules that apply to a tree; it is an error if there are none."""
-    applicable = tuple(rule for rule in rules if cub.has_returns or rule.configs)
-    if not applicable:
-        names = ", ".join(rule.name for rule in RULES if rule.configs)
-        message = f"none of the chosen rules applies to {cub.called}'s headers"
-        raise InputError(message, f"Rules that apply: {names}")
-    return applicable
 
 
 def choose(only: Iterable[str], off: Iterable[str]) -> tuple[Rule, ...]:

@@ -35,17 +35,13 @@ class Subject:
     returns: bool = True
     """Whether an entry with a condition is a return; otherwise it is a config of types."""
 
-    def member(self, name: str) -> Member | None:
-        """Returns the entry's own member of this name."""
-        return next(iter(self.called(name)), None)
-
     def called(self, name: str) -> list[Member]:
         """Returns the members of this name; a return has one in each part of its policy."""
         return [member for member in self.entry.members if member.name.rpartition(".")[2] == name]
 
     def first(self, names: Iterable[str]) -> Member | None:
         """Returns the first of these members that the entry has."""
-        return next((member for name in names if (member := self.member(name))), None)
+        return next((member for name in names for member in self.called(name)), None)
 
 
 @dataclass(frozen=True, slots=True)

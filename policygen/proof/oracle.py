@@ -136,9 +136,7 @@ class Compiler:
         )
         keys_only = [replace(query, values=False) for query in key_queries]
         selection = self._ask([*value_queries, *keys_only], {}, marked)
-        if (
-            selection.errors
-        ):  # if the whole site does not compile, the requested workloads still may
+        if selection.errors:  # the whole site does not compile: the requested workloads still may
             checked = self._ask(key_queries, {}, marked).checked()
             return {point: row for (point, _), row in checked.by_point.items()}
         self._cache_values(value_queries, selection)

@@ -279,20 +279,14 @@ def _forbidden_words(header: Header) -> Iterator[Dependence]:
         in_directive = body[match.start() : match.end()] != match[0]
         permitted = in_directive and (beneath or allowed.fullmatch(match[0]))
         if word in outside().nowhere or not (permitted or anywhere):
-            yield _dependence(
-                header, match.start(), match[0], f"depends on {outside().words[word]}"
-            )
+            message = f"depends on {outside().words[word]}"
+            yield _dependence(header, match.start(), match[0], message)
     for match in _OURS.finditer(code):
         yield _dependence(header, match.start(), match[0], "names policygen")
-    for directive_line in header.directives:
-        if directive_line.name not in DIRECTIVES:
-            name = directive_line.name.encode()
-            yield _dependence(
-                header,
-                directive_line.start - len(name),
-                name,
-                f"has a directive #{directive_line.name}",
-            )
+    for directive in header.directives:
+        if directive.name not in DIRECTIVES:
+            name, message = directive.name.encode(), f"has a directive #{directive.name}"
+            yield _dependence(header, directive.start - len(name), name, message)
     for match in () if beneath else _UNIVERSAL.finditer(code):
         yield _dependence(header, match.start(), match[0], "has a universal character name")
 
@@ -316,16 +310,14 @@ def _tainted_uses(header: Header, macros: Mapping[bytes, bytes]) -> Iterator[Dep
             reason = macros.get(match[0])
             pasted = reason == PASTE and scope is not outside().tunings
             if reason is not None and not pasted and not allowed.fullmatch(match[0]):
-                yield _dependence(
-                    header, start + match.start(), match[0], _macro_message(match[0], reason)
+                word = reason.decode()
+                effect = (
+                    "pastes tokens, so it may depend on anything"
+                    if reason == PASTE
+                    else f"depends on {outside().words[word]} ({word})"
                 )
-
-
-def _macro_message(name: bytes, reason: bytes) -> str:
-    if reason == PASTE:
-        return f"the macro {name.decode()} pastes tokens, so it may depend on anything"
-    word = reason.decode()
-    return f"the macro {name.decode()} depends on {outside().words[word]} ({word})"
+                message = f"the macro {match[0].decode()} {effect}"
+                yield _dependence(header, start + match.start(), match[0], message)
 
 
 def _dependence(header: Header, position: int, word: bytes, message: str) -> Dependence:

@@ -339,25 +339,19 @@ def explain(
     header: TuningHeader, family: Family, entry: Entry, number: int, seen: KeysSeen
 ) -> Unreachable:
     """Returns the reason, with an example if a workload has the entry's key."""
-    cause, reason, example = _cause(header, family, entry, number, seen)
-    return Unreachable.of(family, entry, cause=cause, reason=reason, example=example)
-
-
-def _cause(
-    header: TuningHeader, family: Family, entry: Entry, number: int, seen: KeysSeen
-) -> tuple[Cause, str, str | None]:
     if entry.kind == "branch":
-        return "condition", seen.unmet, None
+        return Unreachable.of(family, entry, cause="condition", reason=seen.unmet, example=None)
     keys = seen.keys.get(family.name, {})
-    example = next(
-        (text for (entry_number, _), text in keys.items() if entry_number == number), None
-    )
-    missing = _missing(header, family, entry)
-    if missing:
-        return (*_missing_cause(entry, missing), example)
-    if example is not None:
-        return "gate", _gate_reason(family, entry, seen), example
-    return (*_unmatched_cause(family, entry, keys, seen.lines), None)
+    examples = (text for (entry_number, _), text in keys.items() if entry_number == number)
+    example = next(examples, None)
+    cause: Cause = "gate"
+    if missing := _missing(header, family, entry):
+        cause, reason = _missing_cause(entry, missing)
+    elif example is not None:
+        reason = _gate_reason(family, entry, seen)
+    else:
+        cause, reason = _unmatched_cause(family, entry, keys, seen.lines)
+    return Unreachable.of(family, entry, cause=cause, reason=reason, example=example)
 
 
 def _missing(header: TuningHeader, family: Family, entry: Entry) -> tuple[str, ...]:
@@ -388,28 +382,24 @@ def _gate_reason(family: Family, entry: Entry, seen: KeysSeen) -> str:
     shown = [*seen.shown.get(family.name, set())]
     literals = _literals(entry, shown)
     lacking = _unseen_positions(literals, shown) if shown else []
-    if lacking:
-        family_lines = {specialization.line for specialization in family.specializations}
-        keys = seen.keys.get(family.name, {})
-        refused = [
-            args
-            for number, args in keys
-            if args not in shown and seen.lines.get(number) in family_lines
-        ]
-        alone = [position for position in lacking if _decides(position, literals, shown)]
-        # An argument value that some selected key has is not the reason for refusing others.
-        distinguishing = [
-            position
-            for position in lacking
-            if not {*_values(position, refused)} & {*_values(position, shown)}
-        ]
-        alone += distinguishing if len(distinguishing) == 1 else []
-        conditions = [
-            f"{family.parameters[position].label} is {_join_words(_values(position, shown))}"
-            for position in alone[:1] or lacking
-        ]
-        return f"the policy reads the family only where {' and '.join(conditions)}"
-    return "its key selects it, but the policy does not use its values"
+    if not lacking:
+        return "its key selects it, but the policy does not use its values"
+    lines = {specialization.line for specialization in family.specializations}
+    keys = seen.keys.get(family.name, {})
+    refused = [args for n, args in keys if args not in shown and seen.lines.get(n) in lines]
+    alone = [position for position in lacking if _decides(position, literals, shown)]
+    # An argument value that some selected key has is not the reason for refusing others.
+    distinguishing = [
+        position
+        for position in lacking
+        if not {*_values(position, refused)} & {*_values(position, shown)}
+    ]
+    alone += distinguishing if len(distinguishing) == 1 else []
+    conditions = [
+        f"{family.parameters[position].label} is {_join_words(_values(position, shown))}"
+        for position in alone[:1] or lacking
+    ]
+    return f"the policy reads the family only where {' and '.join(conditions)}"
 
 
 def _unmatched_cause(
@@ -426,10 +416,8 @@ def _unmatched_cause(
         if not _differing_positions(literals, args) and numbers[args] >= 0:
             line = lines.get(numbers[args])
             suffix = "" if line is None else f", that in line {line},"
-            return (
-                "shadowed",
-                f"another entry of the family{suffix} is selected for each of its keys",
-            )
+            reason = f"another entry of the family{suffix} is selected for each of its keys"
+            return "shadowed", reason
     never = _unseen_positions(literals, tried)
     if never and (not tried or (len(never) == 1 and _decides(never[0], literals, tried))):
         name, values = family.parameters[never[0]].label, _values(never[0], tried)
@@ -441,10 +429,8 @@ def _unmatched_cause(
             f"{family.parameters[position].label} {nearest[position]} for {literals[position]}"
             for position in differing
         ]
-        several = (
-            f"several conditions exclude it: the nearest workload has {_join_words(facts, 'and')}"
-        )
-        return "argument" if never else "key", several
+        nearest_has = f"the nearest workload has {_join_words(facts, 'and')}"
+        return "argument" if never else "key", f"several conditions exclude it: {nearest_has}"
     return "key", _never_together(family, literals, tried)
 
 
@@ -469,10 +455,8 @@ def _literals(entry: Entry, tried: Sequence[tuple[str, ...]]) -> dict[int, str]:
     for position, arg in enumerate(entry.args):
         if arg not in own:
             text = plain(arg)
-            if text in _BOOLEAN_LITERALS and {*_values(position, tried)} & {
-                *_BOOLEAN_LITERALS.values()
-            }:
-                text = _BOOLEAN_LITERALS[text]
+            if not {*_values(position, tried)}.isdisjoint(_BOOLEAN_LITERALS.values()):
+                text = _BOOLEAN_LITERALS.get(text, text)
             literals[position] = types().spellings.get(text, text)
     return literals
 

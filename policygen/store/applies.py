@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from policygen.errors import EditedError, InputError, reported_together, together
+from policygen.errors import EditedError, InputError, reported_together
 from policygen.outputs import opened
 from policygen.store.journal import AppliedRecord, Journal, Write, WriteKind, WrittenFile
 from policygen.store.replacement import Change, described, finish, put_back, replace
@@ -35,17 +35,13 @@ def apply(
 
 def _checked_files(changes: Sequence[Change], root: Path) -> tuple[WrittenFile, ...]:
     """Returns the files that change; raises if a file no longer has the contents that were read."""
-    errors: list[InputError] = []
     files: dict[Path, WrittenFile] = {}
-    for change in sorted(changes, key=lambda change: change.path):
-        try:
-            _check(change, files, root)
-            if change.before != change.after:
-                files[real(change.path)] = described(change, root)
-        except InputError as error:
-            errors.append(error)
-    if errors:
-        raise together(errors)
+    with reported_together() as part:
+        for change in sorted(changes, key=lambda change: change.path):
+            with part():
+                _check(change, files, root)
+                if change.before != change.after:
+                    files[real(change.path)] = described(change, root)
     return tuple(files.values())
 
 
