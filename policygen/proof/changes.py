@@ -269,11 +269,11 @@ def _may_compute(entry: ReviewedEntry, arch: str) -> bool:
 def _asks(change: Touched) -> tuple[str, str] | None:
     if change.before is None or change.after is None:
         return None
-    asked = []
+    keys = []
     for entry in (change.before, change.after):
         guard = f" #if {entry.guard}" if entry.guard else ""
-        asked.append(f"{entry_name(change.family.name, entry.args)}{guard}")
-    before, after = asked
+        keys.append(f"{entry_name(change.family.name, entry.args)}{guard}")
+    before, after = keys
     return (before, after) if before != after else None
 
 

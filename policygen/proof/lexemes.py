@@ -88,7 +88,7 @@ class Spliced:
             if _SEPARATOR.match(text, start) and _NUMBER.search(text, before, start):
                 position += 1
                 continue
-            # FOOR"a" and 1e+R"a" are no raw strings.
+            # The R of FOOR"a" and of 1e+R"a" is not a prefix.
             has_prefix = text.startswith(b'R"', start - 1) and _RAW.search(text, before, start)
             if has_prefix and not _NUMBER.search(text, before, start):
                 lexeme = Lexeme("raw", start, self._raw_end(start + 1))
