@@ -107,14 +107,10 @@ class JudgedWorkload:
 
 def judge_workload(judge: Judge, times: Sequence[PointTimes]) -> JudgedWorkload | None:
     """Judge a workload; None until each runtime workload has two processes."""
-    compared = [
-        ComparedTimes(
-            point_times.ratios(AFTER),
-            point_times.ratios(COPY) if COPY in point_times.variants else (),
-            _step(point_times),
-        )
-        for point_times in times
-    ]
+    compared = []
+    for point_times in times:
+        selves = point_times.ratios(COPY) if COPY in point_times.variants else ()
+        compared.append(ComparedTimes(point_times.ratios(AFTER), selves, _step(point_times)))
     judged = [judge.judge(ratios) for ratios in compared]
     decided = [point for point in judged if point is not None]
     if not decided or len(decided) < len(judged):

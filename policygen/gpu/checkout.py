@@ -68,16 +68,15 @@ class CheckoutBenchmark:
         if label == BASE:
             return BASE_MACROS
         values = label_values(label)
-        labels = [parameter.label for parameter in self.benchmark.parameters]
+        parameters = self.benchmark.parameters
+        labels = [parameter.label for parameter in parameters]
         if set(values) != set(labels):
             raise InputError(
                 f"{label} is not a variant of {self.benchmark.name}, which has the parameters"
                 f" {', '.join(labels) or 'none'}",
                 f"{self.benchmark.source} has them in its %RANGE% lines.",
             )
-        return {
-            parameter.macro: str(values[parameter.label]) for parameter in self.benchmark.parameters
-        }
+        return {parameter.macro: str(values[parameter.label]) for parameter in parameters}
 
     def text(self, label: str, workload: Mapping[str, str], version: BoundVersion) -> str:
         """Return the unit of a variant for a workload, narrowed as far as possible."""
@@ -228,12 +227,8 @@ class ProgramCompiler:
         includes = (*self.checkout.includes, *self.library.includes)
         number = arch_number(self.arch)
         flags = [*FLAGS, "-gencode", f"arch=compute_{number},code=sm_{number}"]
-        command = [
-            str(self.toolchain.nvcc),
-            *flags,
-            *(f"-I{folder}" for folder in includes),
-            *options,
-        ]
+        folders = (f"-I{folder}" for folder in includes)
+        command = [str(self.toolchain.nvcc), *flags, *folders, *options]
         listing = self.there.of(includes)
         key = digest(self.toolchain.identity, *flags, text, linked, listing)
         cache, paths = cache_folder(), (*includes, *self.toolchain.roots)
@@ -242,10 +237,8 @@ class ProgramCompiler:
             with unit_file(text, cache) as unit:
                 output = unit.with_suffix(".out")
                 compile_file(command, unit, output, cache, key, "--keep", "--keep-dir", ".")
-                preprocessed = b"".join(
-                    path.read_bytes() for path in sorted(unit.parent.glob("*.ii"))
-                )
-                return Made(output.read_bytes(), preprocessed, unit)
+                preprocessed = (path.read_bytes() for path in sorted(unit.parent.glob("*.ii")))
+                return Made(output.read_bytes(), b"".join(preprocessed), unit)
 
         return remembered(KIND, key, paths, made)
 

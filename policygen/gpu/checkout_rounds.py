@@ -53,22 +53,19 @@ class CheckoutTask:
     @property
     def spots(self) -> tuple[RowSpot, ...]:
         """All requested runtime workloads; the baseline may skip some of them."""
-        return tuple(
-            RowSpot(
-                self.name,
-                subbench.name,
-                dict(zip((axis.name for axis in subbench.axes), values, strict=True)),
+        spots: list[RowSpot] = []
+        for subbench in self.benchmark.benchmark.subbenches:
+            values_by_axis = {
+                axis.name: [self.workload[axis.name]]
+                if axis.compile_time
+                else chosen_values(self.name, axis, self.chosen)
+                for axis in subbench.axes
+            }
+            points = (
+                dict(zip(values_by_axis, p, strict=True)) for p in product(*values_by_axis.values())
             )
-            for subbench in self.benchmark.benchmark.subbenches
-            for values in product(
-                *(
-                    (self.workload[axis.name],)
-                    if axis.compile_time
-                    else chosen_values(self.name, axis, self.chosen)
-                    for axis in subbench.axes
-                )
-            )
-        )
+            spots += [RowSpot(self.name, subbench.name, point) for point in points]
+        return tuple(spots)
 
 
 def measure_programs(

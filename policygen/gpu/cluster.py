@@ -268,10 +268,8 @@ class ClusterClient:
         for start in range(0, max(1, len(data)), PART):
             part = (self.sender, start, data[start : start + PART], len(data))
             options = {"workers": [worker], "priority": SENDING}
-            if (
-                self._answer(self._submit(keep_part, name, *part, **options), (worker,)).kind
-                != "done"
-            ):
+            future = self._submit(keep_part, name, *part, **options)
+            if self._answer(future, (worker,)).kind != "done":
                 raise EndedWorkersError
 
     @contextmanager

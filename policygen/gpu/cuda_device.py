@@ -155,15 +155,9 @@ class CudaDevice:
     def _time(self, entry: object, case: "_OpenCase", *, is_warm: bool) -> float:
         """Time one run; negative if it waited for the GPU while a kernel held the stream back."""
         milliseconds = ctypes.c_float()
-        self._call(
-            "policygen_time",
-            entry,
-            case.buffers,
-            case.sizes,
-            int(is_warm),
-            int(case.inputs not in self._synchronizing),
-            ctypes.byref(milliseconds),
-        )
+        is_held = case.inputs not in self._synchronizing
+        arguments = (entry, case.buffers, case.sizes, int(is_warm), int(is_held))
+        self._call("policygen_time", *arguments, ctypes.byref(milliseconds))
         return milliseconds.value
 
     def launch(self, function: VariantFunction) -> Launch | None:
@@ -260,12 +254,8 @@ class CudaDevice:
 
     def copy(self, target: int, source: int, size: int) -> None:
         """Copy on the GPU."""
-        self._call(
-            "policygen_copy",
-            ctypes.c_void_p(target),
-            ctypes.c_void_p(source),
-            ctypes.c_size_t(size),
-        )
+        pointers = ctypes.c_void_p(target), ctypes.c_void_p(source)
+        self._call("policygen_copy", *pointers, ctypes.c_size_t(size))
 
 
 class _OpenCase:
@@ -364,15 +354,8 @@ class _OpenCase:
         first, buffer = ctypes.c_longlong(-1), ctypes.c_int()
         compare = self._unit.policygen_compare
         compare.restype = ctypes.c_longlong
-        difference_count = compare(
-            self.buffers,
-            expected,
-            self._axes,
-            self.sizes,
-            int(bool(self._exact)),
-            ctypes.byref(first),
-            ctypes.byref(buffer),
-        )
+        is_exact, place = int(bool(self._exact)), (ctypes.byref(first), ctypes.byref(buffer))
+        difference_count = compare(self.buffers, expected, self._axes, self.sizes, is_exact, *place)
         if difference_count < 0:
             raise DeviceError(1, "results could not be compared")
         if not difference_count:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from statistics import fmean
 from typing import Any, get_args
 
@@ -122,16 +123,11 @@ def row_finals(
 def with_close(finalists: Sequence[ReportedFinalist]) -> tuple[ReportedFinalist, ...]:
     """Mark finalists that cannot be distinguished from the first."""
     first = finalists[0].interval if finalists else None
+    later = (finalist.interval for finalist in finalists[1:])
+    close = (bool(first and interval and interval.high >= first.low) for interval in later)
     return tuple(
-        finalist.model_copy(
-            update={
-                "close": index > 0
-                and first is not None
-                and finalist.interval is not None
-                and finalist.interval.high >= first.low
-            }
-        )
-        for index, finalist in enumerate(finalists)
+        finalist.model_copy(update={"close": is_close})
+        for finalist, is_close in zip(finalists, chain([False], close), strict=False)
     )
 
 
@@ -300,21 +296,12 @@ def curve_of(rungs: Rungs, variants: Sequence[TriedVariant]) -> SearchCurve | No
         return None
     best: list[BestSoFar] = []
     for variant in ordered:
-        assert variant.evaluation is not None
         if not best or variant.score > best[-1].score:
-            best.append(
-                BestSoFar(
-                    evaluation=variant.evaluation,
-                    seconds=variant.seconds,
-                    variant=variant.variant,
-                    score=variant.score,
-                )
-            )
+            best.append(BestSoFar(**variant.model_dump(include={*BestSoFar.model_fields})))
     spans = _spans(rungs)
-    ends = [span.end for span in spans]
     return SearchCurve(
         evaluations=len(ordered),
-        seconds=max(ends, default=None),
+        seconds=max((span.end for span in spans), default=None),
         best=tuple(best[-STEPS:]),
         spans=spans,
     )

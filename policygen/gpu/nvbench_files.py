@@ -114,18 +114,12 @@ def nvbench_document(
         benches.append(
             {"name": name, "index": index, "devices": [0], "axes": axes, "states": documents}
         )
-    document = {
-        "meta": {
-            "argv": [program],
-            "version": {
-                "json": {"major": VERSION, "minor": 0, "patch": 0, "string": f"{VERSION}.0.0"},
-                "policygen": {"string": policygen.__version__},
-            },
-        },
-        "devices": [_device(gpu)],
-        "benchmarks": benches,
+    version = {
+        "json": {"major": VERSION, "minor": 0, "patch": 0, "string": f"{VERSION}.0.0"},
+        "policygen": {"string": policygen.__version__},
     }
-    return document, files
+    meta = {"argv": [program], "version": version}
+    return {"meta": meta, "devices": [_device(gpu)], "benchmarks": benches}, files
 
 
 def _states(change: ChangedWorkload, label: str, rows: MeasuringSession) -> Iterator[MeasuredState]:
@@ -161,14 +155,8 @@ def _axes(spots: Sequence[RowSpot]) -> list[Json]:
         is_whole = all(v.isascii() and v.removeprefix("-").isdigit() for v in values)
         kind = "type" if "{ct}" in name else "int64" if is_whole else "string"
         flags = flags.removesuffix("]") if kind == "int64" else ""
-        axes.append(
-            {
-                "name": name,
-                "type": kind,
-                "flags": flags,
-                "values": [_axis_value(kind, flags, value) for value in values],
-            }
-        )
+        documents = [_axis_value(kind, flags, value) for value in values]
+        axes.append({"name": name, "type": kind, "flags": flags, "values": documents})
     return axes
 
 
@@ -194,13 +182,9 @@ def _state(
         pow2 = axis["flags"] == "pow2"
         names.append(f"{axis['name']}={'2^' if pow2 else ''}{value}")
         is_integer = axis["type"] == "int64"
-        coordinates.append(
-            {
-                "name": axis["name"],
-                "type": "int64" if is_integer else "string",
-                "value": str(_number(axis["flags"], value)) if is_integer else value,
-            }
-        )
+        kind = "int64" if is_integer else "string"
+        text = str(_number(axis["flags"], value)) if is_integer else value
+        coordinates.append({"name": axis["name"], "type": kind, "value": text})
     document: Json = {"name": " ".join(names), "device": 0, "axis_values": coordinates}
     if state.samples is None:
         return document | {"summaries": None, "is_skipped": True, "skip_reason": state.reason}
@@ -236,29 +220,17 @@ def _summaries(samples: Samples, file: str) -> list[Json]:
         summaries.append(
             summary if tag in {"mean", "stdev/relative"} else summary | {"hide": HIDDEN}
         )
-    summaries.append(
-        _summary(
-            SAMPLES,
-            "Sample Times File",
-            "file/sample_times",
-            ("filename", "string", file),
-            ("size", "int64", count),
-        )
-        | {"hide": HIDDEN}
-    )
-    return summaries
+    data = (("filename", "string", file), ("size", "int64", count))
+    times_file = _summary(SAMPLES, "Sample Times File", "file/sample_times", *data)
+    return [*summaries, times_file | {"hide": HIDDEN}]
 
 
 def _summary(tag: str, name: str, hint: str, *data: tuple[str, str, object]) -> Json:
-    return {
-        "tag": tag,
-        "name": name,
-        "hint": hint,
-        "data": [
-            {"name": field, "type": kind, "value": None if value is None else str(value)}
-            for field, kind, value in data
-        ],
-    }
+    fields = [
+        {"name": field, "type": kind, "value": None if value is None else str(value)}
+        for field, kind, value in data
+    ]
+    return {"tag": tag, "name": name, "hint": hint, "data": fields}
 
 
 # Comparing NVBench's results of both sides, without a GPU

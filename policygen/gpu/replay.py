@@ -23,7 +23,7 @@ from policygen.gpu.strategies import (
     make_strategy,
     nearest,
 )
-from policygen.model.searches import BestVariant, ReplayedSpace, ReplayRun
+from policygen.model.searches import BestVariant, ReplayedSpace, ReplayedWorkload, ReplayRun
 from policygen.model.workload import BASE, as_label, axis_name, parse_label
 from policygen.results.cases import Case, Part
 from policygen.results.database import Floats
@@ -322,11 +322,7 @@ def _run(space: RecordedSpace, about: ReplayedSpace, settings: Replaying, seed: 
     score = space.score
     best = max(evaluated, key=lambda values: score[values], default=None)
     return ReplayRun(
-        gpu=about.gpu,
-        ctk=about.ctk,
-        cccl=about.cccl,
-        benchmark=about.benchmark,
-        workload=about.workload,
+        **about.model_dump(include={*ReplayedWorkload.model_fields}),
         strategy=settings.strategy,
         seed=seed,
         evaluations=len(evaluated),

@@ -144,6 +144,12 @@ def _workload(
     shown, unlisted = listed(variants)
     finals = _finals(sources, rungs, scores, ranked)
     memchecks = [row for record in sources.records for row in record.memchecks.get(spot, ())]
+    points, declared, approximate = 0, None, False
+    if rungs:
+        points, declared, approximate = len(rungs.points), rungs.declared, rungs.approximate
+    elif scores:
+        points = sum(len(part.points) for part in scores.case.parts)
+        declared, approximate = declared_points(scores.case, sources.declared), scores.approximate
     gpu, ctk, cccl = spot.key
     return ReportedWorkload(
         gpu=gpu,
@@ -155,17 +161,9 @@ def _workload(
         arch=_arch(sources, spot, ranked),
         origin=_origin(sources, spot),
         searches=tuple(map(_search, searches)),
-        runtime_workloads=len(rungs.points)
-        if rungs
-        else sum(len(part.points) for part in scores.case.parts)
-        if scores
-        else 0,
-        declared=rungs.declared
-        if rungs
-        else declared_points(scores.case, sources.declared)
-        if scores
-        else None,
-        approximate=rungs.approximate if rungs else bool(scores and scores.approximate),
+        runtime_workloads=points,
+        declared=declared,
+        approximate=approximate,
         counts=counts_of(len(variants), _incomplete(rungs, scores, measured, failures), failures),
         base=_base(sources, spot, searches),
         best=finals.best,
@@ -227,15 +225,8 @@ def _noise(sources: _Sources, spot: WorkloadSpot) -> dict[str, object]:
         rows = [
             row for record in sources.records for row in record.noise.get(spot, {}).get(point, ())
         ]
-        times.append(
-            PointTimes(
-                subbench=point.subbench,
-                point=dict(point.axes),
-                weight=weight,
-                base=[row.center for row in rows],
-                beside=[row.beside for row in rows],
-            )
-        )
+        base, beside = [row.center for row in rows], [row.beside for row in rows]
+        times.append(PointTimes(point.subbench, dict(point.axes), weight, base, beside))
     return {"noise": tuple(noises(times)), "score_noise": score_noise(times)}
 
 

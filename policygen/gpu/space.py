@@ -112,16 +112,12 @@ def space_of(benchmark: BenchmarkBinding, given: Sequence[ParameterRange] = ()) 
                 f"It has: {', '.join(benchmark.parameters)}",
             )
         return SearchSpace(benchmark, tuple(given))
-    ranges = ((label, benchmark.values(label)) for label in benchmark.parameters)
-    return SearchSpace(
-        benchmark,
-        tuple(
-            ParameterRange(
-                macro="", label=label, start=values.start, end=values.stop - 1, step=values.step
-            )
-            for label, values in ranges
-        ),
-    )
+    ranges = []
+    for label in benchmark.parameters:
+        values = benchmark.values(label)
+        span = {"start": values.start, "end": values.stop - 1, "step": values.step}
+        ranges.append(ParameterRange(macro="", label=label, **span))
+    return SearchSpace(benchmark, tuple(ranges))
 
 
 RULES = 3
@@ -424,16 +420,12 @@ def _delay_counts(
     possible = {
         arg: sum(map(_is_possible, values)) for arg, values in (("ns", delays), ("l2w", latencies))
     }
-    valid = sum(number in delays_by_id for number in ids) * prod(possible.values())
+    known = [delays_by_id[number] for number in ids if number in delays_by_id]
     distinct = sum(
-        prod(
-            count if arg in delays_by_id[number].args else min(count, 1)
-            for arg, count in possible.items()
-        )
-        for number in ids
-        if number in delays_by_id
+        prod(count if arg in delay.args else min(count, 1) for arg, count in possible.items())
+        for delay in known
     )
-    return valid, distinct
+    return len(known) * prod(possible.values()), distinct
 
 
 def _is_possible(value: int) -> bool:

@@ -175,37 +175,24 @@ def times_of(
     for spot, weight in zip(spots, spot_weights(spots, declared), strict=True):
         times = rows.times(spot)
         base = times.pop(BASE, [])
-        points.append(
-            PointTimes(
-                subbench=spot.subbench,
-                point=spot.runtime_axes,
-                weight=weight,
-                base=rows.noise_centers(spot) or [center for _, center in base],
-                beside=rows.beside(spot),
-                variants={label: _pairs(base, variant) for label, variant in times.items()},
-            )
-        )
+        centers = rows.noise_centers(spot) or [center for _, center in base]
+        variants = {label: _pairs(base, variant) for label, variant in times.items()}
+        place = spot.subbench, spot.runtime_axes, weight
+        points.append(PointTimes(*place, centers, rows.beside(spot), variants))
     return points
 
 
 def rung_times(rungs: Rungs, rung: int) -> list[PointTimes]:
     """Return the times of a rung, from the processes that ran all runtime workloads."""
     rows, scores = rungs.rows.get(rung, {}), rungs.scores(rung)
-    return [
-        PointTimes(
-            subbench=point.subbench,
-            point=dict(point.axes),
-            weight=weight,
-            variants={
-                label: [
-                    (rows[label][run.run][point].base, rows[label][run.run][point].center)
-                    for run in runs
-                ]
-                for label, runs in scores.items()
-            },
-        )
-        for point, weight in zip(rungs.points, rungs.weights, strict=True)
-    ]
+    points = []
+    for point, weight in zip(rungs.points, rungs.weights, strict=True):
+        variants = {}
+        for label, runs in scores.items():
+            measured = (rows[label][run.run][point] for run in runs)
+            variants[label] = [(row.base, row.center) for row in measured]
+        points.append(PointTimes(point.subbench, dict(point.axes), weight, variants=variants))
+    return points
 
 
 def spot_weights(spots: Sequence[RowSpot], declared: DeclaredAxes) -> list[float]:

@@ -144,12 +144,8 @@ def sanitize(
         log = ("--log-file", f"{folder}/%p.log")
         sanitizer_command = (str(tool), "--tool", "memcheck", *log)
         with watched(sanitizer_command, command, patience=patience, held=held) as controller:
-            run = _Sanitizing(
-                controller,
-                Path(folder),
-                progress,
-                sum(len(workload.variants) + 1 for workload in workloads),
-            )
+            total = sum(len(workload.variants) + 1 for workload in workloads)
+            run = _Sanitizing(controller, Path(folder), progress, total)
             return [run.workload(workload) for workload in workloads]
 
 

@@ -247,12 +247,9 @@ def _read(
         row += 1 + len(selector.members)
         text = texts.get(f"policygen_inputs_{number}", "")
         fields = tuple(leaf_paths(selector.aggregates, policy))
-        yield (
-            (selector.header, selector.name),
-            CompiledSelector(selector, text, fields, enumerators)
-            if text
-            else "its code is missing from the PTX",
-        )
+        compiled = CompiledSelector(selector, text, fields, enumerators)
+        key = selector.header, selector.name
+        yield key, compiled if text else "its code is missing from the PTX"
 
 
 # Compares the selectors of two sides.

@@ -136,18 +136,11 @@ def ask_policies(
 ) -> Policies:
     """Queries what selectors return for workloads of their benchmarks: for some points, or all."""
     ordered = tuple(sorted(archs or ladder(), key=arch_number))
-    queries = [
-        SiteQuery(
-            _site_of_selector(question),
-            tuple(
-                workload
-                for workload in workloads(question.benchmark, tree.version)
-                if points is None or workload.point in points
-            ),
-            ordered,
-        )
-        for question in questions
-    ]
+    queries = []
+    for question in questions:
+        all_points = workloads(question.benchmark, tree.version)
+        chosen = (point for point in all_points if points is None or point.point in points)
+        queries.append(SiteQuery(_site_of_selector(question), tuple(chosen), ordered))
     answered = probe(queries, tree, toolchain, progress=progress, std=std)
     if answered.errors:
         raise Problems(answered.errors)
@@ -163,18 +156,10 @@ def _site_of_selector(question: Question) -> Site:
     """Replaces CUB's selector by the question's, and the site's values by what to ask."""
     site = question.site
     values, types = _expressions(question)
-    return site.model_copy(
-        update={
-            "hub": question.selector,
-            "includes": (*site.includes, *question.includes),
-            "policy": "",
-            "setup": (),
-            "values": values,
-            "types": types,
-            "delay": None,
-            "untuned": None,
-        }
-    )
+    asked_for = {"hub": question.selector, "values": values, "types": types}
+    asked_for |= {"includes": (*site.includes, *question.includes)}
+    nothing_else = {"policy": "", "setup": (), "delay": None, "untuned": None}
+    return site.model_copy(update={**asked_for, **nothing_else})
 
 
 def _expressions(question: Question) -> tuple[dict[str, str], dict[str, str]]:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from policygen.bindings.words import ladder
 from policygen.headers.selectors.arch_blocks import capability_of
@@ -17,6 +18,8 @@ from policygen.proof.lint_subject import bases_of
 
 Key = tuple[object, ...]
 """Identifies an entry independently of its position in the file."""
+_KEY = attrgetter("header", "family", "args")
+"""What findings and places have of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,9 @@ def _reviewed(
 ) -> ReviewedEntry:
     place = change.place
     points = {row.point for row in rows}
-    key = (place.header, place.family, place.args)
+    key = _KEY(place)
+    own = (row for row in context.unreachable if _KEY(row) == key)
+    unreachable = (row for row in own if row.line == place.line)
     entry = change.after or change.before
     assert entry is not None
     return ReviewedEntry(
@@ -163,19 +168,8 @@ def _reviewed(
         reached=tuple(rows),
         leaks=tuple(_leaks(change, rows, context)),
         evidence=tuple(item for item in context.evidence if item.point in points),
-        findings=tuple(
-            finding
-            for finding in context.findings
-            if (finding.header, finding.family, finding.args) == key
-        ),
-        unreachable=next(
-            (
-                item
-                for item in context.unreachable
-                if (item.header, item.family, item.args, item.line) == (*key, place.line)
-            ),
-            None,
-        ),
+        findings=tuple(row for row in context.findings if _KEY(row) == key),
+        unreachable=next(unreachable, None),
     )
 
 

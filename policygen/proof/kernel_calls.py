@@ -213,16 +213,8 @@ def benchmark_text(
     source: Path, macros: Mapping[str, str], types: Mapping[str, str], headers: Iterable[str]
 ) -> str:
     """Renders a unit that includes a benchmark's source, given relative to an include folder."""
-    return fill(
-        TEMPLATE,
-        {
-            "macros": macros,
-            "includes": sorted(set(headers)),
-            "narrowed": types,
-            "source": source.as_posix(),
-        },
-        trim=False,
-    )
+    values = {"macros": macros, "includes": sorted(set(headers)), "narrowed": types}
+    return fill(TEMPLATE, {**values, "source": source.as_posix()}, trim=False)
 
 
 def type_of(text: str, version: BoundVersion) -> str:

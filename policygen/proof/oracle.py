@@ -159,17 +159,11 @@ class Compiler:
 
     def _without_cached(self, queries: Sequence[SiteQuery]) -> list[SiteQuery]:
         """Drops the architectures for which the values of the whole site are cached."""
-        remaining = [
-            replace(
-                query,
-                archs=tuple(
-                    arch
-                    for arch in query.archs
-                    if not self.current.keys() >= {(point.point, arch) for point in query.points}
-                ),
-            )
-            for query in queries
-        ]
+        remaining = []
+        for query in queries:
+            spots = (spot for spot in query.spots if (spot[0].point, spot[1]) not in self.current)
+            archs = {arch for _, arch in spots}
+            remaining.append(replace(query, archs=tuple(a for a in query.archs if a in archs)))
         return [query for query in remaining if query.archs]
 
     def _cache_values(self, queries: Sequence[SiteQuery], selection: Selection) -> None:

@@ -131,12 +131,8 @@ def _find_commented_out(
     ]
     if not selector_queries:
         return {}, ()
-    selection = ask(
-        QueriedTree(cub.bindings, cub.include_folders, enabled),
-        selector_queries,
-        toolchain,
-        progress=progress,
-    )
+    tree = QueriedTree(cub.bindings, cub.include_folders, enabled)
+    selection = ask(tree, selector_queries, toolchain, progress=progress)
     if selection.errors:
         names = ", ".join(sorted({query.site.header for query in selector_queries}))
         text = "do not compile, so what they would decide is unknown"

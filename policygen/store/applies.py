@@ -187,18 +187,12 @@ class Interrupted:
 
 def interrupted(store: Path, root: Path) -> tuple[Interrupted, ...]:
     """Returns the interrupted writes to a tree; none if the store is missing or unreadable."""
-    return _read_only(
-        store,
-        lambda journal: tuple(
-            Interrupted(
-                kind=write.kind,
-                root=write.root,
-                new=sum(content(write.path(file)) == file.after for file in write.files),
-                files=len(write.files),
-            )
-            for write in journal.interrupted(real(root))
-        ),
-    )
+
+    def progress(write: Write) -> Interrupted:
+        new = sum(content(write.path(file)) == file.after for file in write.files)
+        return Interrupted(write.kind, write.root, new, len(write.files))
+
+    return _read_only(store, lambda journal: tuple(map(progress, journal.interrupted(real(root)))))
 
 
 def changed_roots(store: Path) -> tuple[Path, ...]:
@@ -326,13 +320,9 @@ def _newest_steps(journal: Journal, root: Path | None, steps: int) -> tuple[Undo
 
 
 def _as_undone(journal: Journal, record: AppliedRecord) -> Undone:
-    return Undone(
-        record.model_copy(update={"state": "undone"}),
-        tuple(
-            Change(record.root / file.path, file.after, file.before)
-            for file in journal.files_of(record.id)
-        ),
-    )
+    files = journal.files_of(record.id)
+    changes = tuple(Change(record.root / file.path, file.after, file.before) for file in files)
+    return Undone(record.model_copy(update={"state": "undone"}), changes)
 
 
 def _taken_back(journal: Journal, recovered: Sequence[Recovered]) -> tuple[Undone, ...]:

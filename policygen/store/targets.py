@@ -18,12 +18,10 @@ from policygen.opening import NotOpenedError, contained
 from policygen.paths import cache_failure, cache_folder
 
 _READ_ONLY = "Make it writable, or work on a copy of the tree."
+_NO_SPACE = "Free some space, then run the command again."
 _REMEDIES = {
-    errno.EACCES: _READ_ONLY,
-    errno.EPERM: _READ_ONLY,
-    errno.EROFS: _READ_ONLY,
-    errno.ENOSPC: "Free some space, then run the command again.",
-    errno.EDQUOT: "Free some space, then run the command again.",
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _READ_ONLY),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _NO_SPACE),
 }
 
 
