@@ -126,17 +126,15 @@ def judge_workload(judge: Judge, times: Sequence[PointTimes]) -> JudgedWorkload 
     return JudgedWorkload(score, tuple(zip(times, decided, strict=True)))
 
 
-def unclear_spots(change: ChangedWorkload, judged: JudgedWorkload | None) -> Iterator[RuntimeSpot]:
-    """Yield the runtime workloads that need more processes."""
+def unclear_spots(change: ChangedWorkload, judged: JudgedWorkload | None) -> list[RuntimeSpot]:
+    """Return the runtime workloads that need more processes."""
     if judged is None:
-        yield from change.spots
-        return
+        return change.spots
     unclear = [not verdict.clear for _, verdict in judged.points]
     # If each of them is clear but their mean is not, all of them contribute to it.
     measure_all = not any(unclear) and not judged.score.clear
-    for spot, is_open in zip(change.spots, unclear, strict=True):
-        if is_open or measure_all:
-            yield spot
+    spots = zip(change.spots, unclear, strict=True)
+    return [spot for spot, is_open in spots if is_open or measure_all]
 
 
 def _step(times: PointTimes) -> float:
@@ -192,7 +190,7 @@ class ChangeMeasuring:
         return judge_workload(self.judge, times) if times else None
 
     def _look(self, change: ChangedWorkload, processes: int, started: float) -> None:
-        spots = list(unclear_spots(change, self.judged(change)))
+        spots = unclear_spots(change, self.judged(change))
         if not spots:
             return
         if self.budget is not None:

@@ -252,20 +252,19 @@ def tried_in_rungs(rungs: Rungs) -> list[TriedVariant]:
         for label, runs in rungs.scores(rung).items():
             if label != BASE:
                 first_runs.setdefault(label, runs)
-    session_starts = rungs.clock.before
+    first = {label: min(runs, key=lambda run: run.row) for label, runs in first_runs.items()}
+    session_starts, highest = rungs.clock.before, rungs.highest()
 
     def order_key(label: str) -> tuple[float, tuple[int, int]]:
-        run = min(first_runs[label], key=lambda run: run.row)
-        return session_starts.get(run.run[:2], 0.0), run.row
+        return session_starts.get(first[label].run[:2], 0.0), first[label].row
 
-    highest = rungs.highest()
     return [
         TriedVariant(
             variant=label,
             score=fmean(run.score for run in first_runs[label]),
             rung=RUNGS[highest[label]],
             evaluation=evaluation,
-            seconds=min(first_runs[label], key=lambda run: run.row).seconds,
+            seconds=first[label].seconds,
         )
         for evaluation, label in enumerate(sorted(first_runs, key=order_key), 1)
     ]

@@ -164,10 +164,8 @@ def recorded_space(
         starts = [
             label for label in recorded_labels if (parse_label(label) or {}).keys() == most_common
         ]
-    start_values = starts_in(domain, starts)
-    return RecordedSpace(
-        scores, domain, positions, len(parsed) - len(matching), cells, start_values
-    )
+    others = len(parsed) - len(matching)
+    return RecordedSpace(scores, domain, positions, others, cells, starts_in(domain, starts))
 
 
 def _cells(scores: Scores, reader: SampleReader) -> list[SampledCell]:

@@ -93,12 +93,9 @@ class SearchTarget:
 
     def error(self, rounds: Sequence[int]) -> float:
         """Return the standard error of a score from these rounds, as far as samples cause it."""
-        return math.sqrt(
-            sum(
-                (point.weight * point.spread * MEDIAN) ** 2 / count
-                for point, count in zip(self.points, rounds, strict=True)
-            )
-        )
+        pairs = zip(self.points, rounds, strict=True)
+        variances = ((point.weight * point.spread * MEDIAN) ** 2 / count for point, count in pairs)
+        return math.sqrt(sum(variances))
 
     def seconds(self, rounds: Sequence[int], variants: int, *, fresh: bool) -> float:
         """Estimate how long a rung takes; a fresh process creates all inputs again."""
@@ -139,28 +136,16 @@ def look(
 
     `bases` and `runtimes` have one entry per sub-benchmark.
     """
-    requests = [
-        (index, runtime)
-        for index, runtimes_of_case in enumerate(runtimes)
-        for runtime in runtimes_of_case
-    ]
+    requests = [(index, runtime) for index, part in enumerate(runtimes) for runtime in part]
     results = gpu.look([RungPoint(runtime.case, bases[index]) for index, runtime in requests], seed)
     answered = list(zip(requests, results, strict=True))
-    skipped = [
-        (runtime.spot, result.skipped)
-        for (_, runtime), result in answered
-        if result.skipped is not None
-    ]
-    measured = [(index, runtime, looked) for (index, runtime), looked in answered if looked.samples]
+    skipped = [(runtime.spot, base.skipped) for (_, runtime), base in answered if base.skipped]
+    measured = [(index, runtime, base) for (index, runtime), base in answered if base.samples]
     weights = spot_weights([runtime.spot for _, runtime, _ in measured], declared)
-    points = [
-        TargetPoint(
-            *(index, runtime, weight, median(looked.samples), _spread(looked.samples)),
-            opening=looked.opening,
-            cost=looked.cost,
-        )
-        for (index, runtime, looked), weight in zip(measured, weights, strict=True)
-    ]
+    points = []
+    for (index, runtime, base), weight in zip(measured, weights, strict=True):
+        times = median(base.samples), _spread(base.samples), base.opening, base.cost
+        points.append(TargetPoint(index, runtime, weight, *times))
     points.sort(key=lambda point: point.sample_seconds)
     return SearchTarget(tuple(points), tuple(skipped))
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -273,10 +274,8 @@ def _arch(sources: _Sources, spot: WorkloadSpot, ranked: ScoredWorkload | None) 
     for record in sources.records:
         for row in record.sessions.values():
             if row.key == spot.key:
-                try:
+                with suppress(ValueError):
                     return parse_arch(str(row.cells.get("arch")))
-                except ValueError:
-                    continue
     return None
 
 

@@ -420,12 +420,12 @@ def _delay_counts(
     possible = {
         arg: sum(map(_is_possible, values)) for arg, values in (("ns", delays), ("l2w", latencies))
     }
-    known = [delays_by_id[number] for number in ids if number in delays_by_id]
+    constructors = [delays_by_id[number] for number in ids if number in delays_by_id]
     distinct = sum(
         prod(count if arg in delay.args else min(count, 1) for arg, count in possible.items())
-        for delay in known
+        for delay in constructors
     )
-    return len(known) * prod(possible.values()), distinct
+    return len(constructors) * prod(possible.values()), distinct
 
 
 def _is_possible(value: int) -> bool:

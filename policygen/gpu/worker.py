@@ -127,8 +127,7 @@ class _Server:
                 # It is sent with the next line: nothing in between can fail.
                 self._send(flush=False, took=self._device.sample(functions[index]))
                 refused.remove(index)
-        clocks = self._device.clocks()
-        self._send(flush=False, clocks=asdict(clocks))
+        self._send(flush=False, clocks=asdict(self._device.clocks()))
 
     def _nvbench(self, request: Request) -> None:
         functions, order = _functions(request), request["order"]

@@ -215,14 +215,10 @@ def _unit(selectors: Sequence[Selector], side: Side, toolchain: Toolchain) -> Tr
 def _described(selectors: Sequence[Selector]) -> Iterator[dict[str, object]]:
     row = 0
     for number, selector in enumerate(selectors):
-        members = [
-            {
-                "row": row + place,
-                "type": kind,
-                "numbers": [] if kind in _PLAIN else list(range(_ENUMERATORS)),
-            }
-            for place, (_, kind) in enumerate(selector.members, start=1)
-        ]
+        members = []
+        for place, (_, kind) in enumerate(selector.members, start=row + 1):
+            numbers = [] if kind in _PLAIN else list(range(_ENUMERATORS))
+            members.append({"row": place, "type": kind, "numbers": numbers})
         yield {
             "number": number,
             "namespaces": selector.namespace.split("::")[1:],

@@ -187,7 +187,9 @@ def sources(
         if path is None:
             reasons[benchmark.name] = f"is not in {checkout.folder}"
             continue
-        axes = _narrowed_axes(benchmark, checkout)
+        macros = checkout.narrowing.get(benchmark.name, frozenset())
+        names = {axis: {axis, benchmark.renamed.get(axis, axis)} for axis in benchmark.axes}
+        axes = {axis: min(names[axis] & macros) for axis in names if names[axis] & macros}
         for workload in points:
             values = {axis: text for axis, text in workload.values.items() if axis in axes}
             point = point_of(benchmark.name, values)
@@ -200,13 +202,6 @@ def sources(
                 )
                 units[point] = BenchmarkSource(text, folders, site.namespace)
     return units, dict(sorted(reasons.items()))
-
-
-def _narrowed_axes(benchmark: BenchmarkBinding, checkout: Checkout) -> dict[str, str]:
-    """Returns the axes that a macro in the source narrows, with their names there."""
-    macros = checkout.narrowing.get(benchmark.name, frozenset())
-    names = {axis: {axis, benchmark.renamed.get(axis, axis)} & macros for axis in benchmark.axes}
-    return {axis: min(macro_names) for axis, macro_names in names.items() if macro_names}
 
 
 def benchmark_text(

@@ -163,16 +163,10 @@ def _record(
         names = {"name_before": cpp[pair.before.name], "name_after": cpp[pair.after.name]}
         result.renamed.append(Renamed.of(point, **place, **names))
         return kind
-    result.different.append(
-        Different.of(
-            point,
-            **place,
-            kind=kind,
-            summary=summary(pair.before, pair.after),
-            registers=(pair.before.registers, pair.after.registers),
-            diff=diff(pair.before, pair.after),
-        )
-    )
+    before, after = pair.before, pair.after
+    place |= {"kind": kind, "registers": (before.registers, after.registers)}
+    details = {"summary": summary(before, after), "diff": diff(before, after)}
+    result.different.append(Different.of(point, **place, **details))
     return "as_written" if as_written else kind
 
 

@@ -140,15 +140,11 @@ class Compiler:
             checked = self._ask(key_queries, {}, marked).checked()
             return {point: row for (point, _), row in checked.by_point.items()}
         self._cache_values(value_queries, selection)
-        return {
-            point.point: replace(
-                selection.rows.get((point, arch), UNTUNED),
-                values=self.current[point.point, arch].values,
-                fields=self.current[point.point, arch].fields,
-            )
-            for query in queries
-            for point in query.points
-        }
+        selected = {}
+        for point in (point for query in queries for point in query.points):
+            row, whole = selection.rows.get((point, arch), UNTUNED), self.current[point.point, arch]
+            selected[point.point] = replace(row, values=whole.values, fields=whole.fields)
+        return selected
 
     def selects(self, changed: Mapping[str, bytes], point: Point, arch: str) -> Values:
         """Returns what one workload gets on an architecture with changed headers."""

@@ -104,9 +104,8 @@ def with_new_families(
     """Adds families without a binding; they are marked like their siblings."""
     marks = dict(members)
     for family in header.families:
-        sibling = _closest_sibling(
-            family, [name for space, name in members if space == family.namespace]
-        )
+        names = [name for space, name in members if space == family.namespace]
+        sibling = _closest_sibling(family, names)
         if sibling is not None:
             marks.setdefault((family.namespace, family.name), members[family.namespace, sibling])
     return marks

@@ -128,9 +128,8 @@ def unanswered(
     names_by_reason: dict[tuple[str, str], set[str]] = {}
     for side, when in ((before, "before"), (after, "after")):
         for unresolved in (unresolved for document in side for unresolved in document.unresolved):
-            names_by_reason.setdefault(
-                (unresolved.header, f"{when} the change {unresolved.reason}"), set()
-            ).add(unresolved.benchmark)
+            key = unresolved.header, f"{when} the change {unresolved.reason}"
+            names_by_reason.setdefault(key, set()).add(unresolved.benchmark)
     for (header, reason), names in sorted(names_by_reason.items()):
         message = f"no answer: {', '.join(sorted(names))}: {reason}"
         yield Uncovered(header=header, line=lines(header) or 1, what=message)
@@ -170,9 +169,8 @@ def undecided(
     decided |= {
         base for place, bases in (inherited or {}).items() if place in decided for base in bases
     }
-    bases = {
-        _base(change.after.inherits) for change in entries if change.after and change.after.inherits
-    }
+    after = (change.after for change in entries if change.after)
+    bases = {_base(entry.inherits) for entry in after if entry.inherits}
     returns = all(side.cub.has_returns for side in sides)
     return {
         change.place

@@ -68,16 +68,13 @@ def resolve(
         for point, arch in product(query.points, archs):
             selected = selection.rows.get((point, arch))
             has_values = selected is not None and bool(selected.values)
-            if point in selection.refused or not has_values:
+            is_refused = point in selection.refused
+            if is_refused or not has_values:
                 name, _ = point.point
                 reason = _refusal(selection.refused.get(point), has_values=has_values)
                 refused[name] = Unresolved(benchmark=name, reason=reason, header=query.site.header)
             # Without marks, the entry of a family is unknown, and looks like a default.
-            if (
-                selected is None
-                or not has_values
-                or (point in selection.refused and query.families)
-            ):
+            if selected is None or not has_values or (is_refused and query.families):
                 continue
             row = _resolved_row(query, point, arch, selected, header, used[arch])
             first = unseen.get(query.site.header)
