@@ -5,7 +5,8 @@ import re
 import secrets
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from policygen.errors import InputError
@@ -56,6 +57,15 @@ def cache_failure(error: OSError) -> InputError:
         f"cannot write {error.filename or cache_folder()}: {error.strerror or error}",
         "Set POLICYGEN_CACHE to a folder that can be written.",
     )
+
+
+@contextmanager
+def cache_failures() -> Iterator[None]:
+    """Raises this error if the block cannot write to the cache."""
+    try:
+        yield
+    except OSError as error:
+        raise cache_failure(error) from error
 
 
 def file_name(words: Iterable[str]) -> str:

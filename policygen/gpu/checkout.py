@@ -5,7 +5,6 @@ import sysconfig
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
 from threading import Lock
 
@@ -37,7 +36,13 @@ from policygen.proof.compile import (
     remembered,
     unit_file,
 )
-from policygen.proof.kernel_calls import BASE_MACROS, HEADER, PACKAGE, benchmark_text, type_of
+from policygen.proof.kernel_calls import (
+    BASE_MACROS,
+    HEADER,
+    benchmark_text,
+    installed_headers,
+    type_of,
+)
 from policygen.proof.toolchain import Toolchain, program
 from policygen.results.tables import DeclaredAxes
 from policygen.steps import HowFar, Progress, follow
@@ -314,18 +319,12 @@ def find_library(toolchain: Toolchain) -> NvbenchLibrary:
 
 
 def nvbench_prefix(toolchain: Toolchain) -> Path:
-    """Find NVBench in the wheel, which has it for each major release of CUDA."""
-    try:
-        files = metadata.files(PACKAGE) or []
-    except metadata.PackageNotFoundError:
-        files = []
-    pattern = f"{_major(toolchain)}/nvbench/include/{HEADER}"
-    for file in files:
-        if file.match(pattern):
-            prefix = Path(str(file.locate())).parents[2]
-            libraries = [library_in(prefix, name) for name in (LIBRARY, MAIN)]
-            if (prefix / "include" / HEADER).is_file() and all(libraries):
-                return prefix
+    """Find NVBench for the toolkit's release in its wheel."""
+    for header in installed_headers():
+        prefix = header.parents[2]
+        libraries = [library_in(prefix, name) for name in (LIBRARY, MAIN)]
+        if header.match(f"{_major(toolchain)}/nvbench/include/{HEADER}") and all(libraries):
+            return prefix
     raise MissingToolError(
         f"NVBench for CUDA {toolchain.version.partition('.')[0]}", f"Install it: {add('measure')}"
     )

@@ -40,11 +40,7 @@ SAME = (
 
 
 class LackingError(Exception):
-    """A worker lacks contents that a task needs."""
-
-    def __init__(self, digests: Sequence[str]) -> None:
-        super().__init__(*digests)
-        self.digests = tuple(digests)
+    """A worker lacks contents that a task needs; the arguments are their digests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +58,7 @@ class WorkerStore:
     def need(self, names: Collection[str]) -> None:
         """Raise LackingError if contents are missing."""
         if missing := sorted({name for name in names if not self.path(name).is_file()}):
-            raise LackingError(missing)
+            raise LackingError(*missing)
 
     def keep(self, name: str, sender: str, start: int, part: bytes, size: int) -> None:
         """Store a part of a content; the complete content is renamed if its digest matches."""
@@ -157,7 +153,7 @@ def _outcome(work: Callable[[], object]) -> WorkerAnswer:
     try:
         return WorkerAnswer(worker, "done", work())
     except LackingError as error:
-        return WorkerAnswer(worker, "lacks", error.digests)
+        return WorkerAnswer(worker, "lacks", error.args)
     except PolicygenError as error:
         return WorkerAnswer(worker, "failed", error)
     except OSError as error:

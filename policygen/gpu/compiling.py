@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from math import ceil
@@ -18,7 +17,7 @@ from policygen.gpu.device import VariantFunction
 from policygen.gpu.units import FUNCTION
 from policygen.model.arch import arch_number
 from policygen.model.workload import BASE
-from policygen.paths import cache_failure, cache_folder, write_atomically
+from policygen.paths import cache_failures, cache_folder, write_atomically
 from policygen.process import stopping, threads, workers_of
 from policygen.proof.compile import (
     Listings,
@@ -266,15 +265,6 @@ def _compile_all(
                 del running[future]
                 future.result()
         report()
-
-
-@contextmanager
-def cache_failures() -> Iterator[None]:
-    """Report a cache that cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        raise cache_failure(error) from error
 
 
 def _functions(batch: Sequence[Candidate], path: Path) -> dict[str, VariantFunction]:

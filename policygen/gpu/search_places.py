@@ -18,7 +18,6 @@ from policygen.gpu.compiling import (
     CompiledWorkload,
     MakesObjects,
     ObjectCompiler,
-    cache_failures,
     compile_unit,
     compile_workloads,
     runtime_of,
@@ -31,6 +30,7 @@ from policygen.gpu.pool import Asked, GpuPool, LocalGpu, StopAskedError
 from policygen.gpu.rounds import Keeps, runtime_spots
 from policygen.gpu.tools import Sanitizes, WatchedWorkload, find_sanitizer, sanitize
 from policygen.gpu.units import runner_text
+from policygen.paths import cache_failures
 from policygen.process import Stopped, workers_of
 from policygen.proof.compile import Listings
 from policygen.proof.toolchain import Toolchain, find_toolchain

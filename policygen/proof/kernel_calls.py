@@ -232,7 +232,11 @@ _CHOICE = re.compile(r"^#cmakedefine\b.*$", re.M)
 def find_nvbench(folder: Path | None, cache: Path) -> tuple[str, ...]:
     """Finds NVBench's include folders: in a checkout, an installation, or the extra."""
     if folder is None:
-        return (str(_installed_includes()),)
+        if headers := installed_headers():
+            return (str(headers[0].parent.parent),)
+        raise MissingToolError(
+            "NVBench", f"Install it: {add('benchmarks')}; or name its folder: --nvbench DIR."
+        )
     for candidate in (folder, folder / "include"):
         if (candidate / HEADER).is_file():
             return (*_config_folder(candidate, cache), str(candidate))
@@ -242,18 +246,14 @@ def find_nvbench(folder: Path | None, cache: Path) -> tuple[str, ...]:
     )
 
 
-def _installed_includes() -> Path:
+def installed_headers() -> list[Path]:
+    """Finds NVBench's header in the wheel, which has it for each major release of CUDA."""
     try:
         files = metadata.files(PACKAGE) or []
     except metadata.PackageNotFoundError:
         files = []
-    candidates = [Path(str(file.locate())) for file in files if file.match(f"include/{HEADER}")]
-    for header in sorted(candidates, reverse=True):  # cu13 before cu12
-        if header.is_file():
-            return header.parent.parent
-    raise MissingToolError(
-        "NVBench", f"Install it: {add('benchmarks')}; or name its folder: --nvbench DIR."
-    )
+    paths = (Path(str(file.locate())) for file in files if file.match(f"include/{HEADER}"))
+    return sorted(filter(Path.is_file, paths), reverse=True)  # cu13 before cu12
 
 
 def _config_folder(folder: Path, cache: Path) -> tuple[str, ...]:

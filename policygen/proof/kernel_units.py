@@ -184,27 +184,17 @@ def left_alone(
     If later ones are to inherit, none of them is included.
     """
     if is_amd(plan.options.arch):  # AMD architectures have no order
-        changed = {
-            plan.options.arch,
-            *(reached.arch for reached in plan.reached if not reached.kept),
-        }
-        return tuple(arch for arch in archs if arch not in changed)
+        reached = {reached.arch for reached in plan.reached if not reached.kept}
+        return tuple(arch for arch in archs if arch not in {plan.options.arch, *reached})
     target = arch_number(plan.options.arch)
-    written = {
-        (action.target.header, action.target.namespace)
-        for action in plan.actions
-        if action.target and action.after
-    }
-    chains = [
-        [arch_number(policy.arch) for policy in chain.policies]
-        for header in headers
-        for chain in header.chains
-        if (header.name, chain.namespace) in written
-    ]
-    next_own = [
-        min((number for number in chain_numbers if number > target), default=ALWAYS)
-        for chain_numbers in chains
-    ]
+    written_to = [action.target for action in plan.actions if action.target and action.after]
+    written = {(place.header, place.namespace) for place in written_to}
+    next_own = []
+    for header in headers:
+        for chain in header.chains:
+            if (header.name, chain.namespace) in written:
+                numbers = (arch_number(policy.arch) for policy in chain.policies)
+                next_own.append(min((n for n in numbers if n > target), default=ALWAYS))
     later = max(next_own, default=ALWAYS) if plan.options.reach == "only" else ALWAYS
     return tuple(arch for arch in archs if arch_number(arch) < target or arch_number(arch) >= later)
 

@@ -323,11 +323,7 @@ def _one_number(value: Number) -> Number:
 
 
 class _DivideError(Exception):
-    """Asks to go on with parts of a box."""
-
-    def __init__(self, parts: Iterable[_BoxState]) -> None:
-        super().__init__()
-        self.parts = tuple(parts)
+    """Asks to go on with parts of a box, which are its arguments."""
 
 
 Output = dict[int, Number]
@@ -364,7 +360,7 @@ def evaluate(programs: Sequence[Program], axes: Sequence[Sequence[int]]) -> Iter
                     raise UnsupportedCodeError("its paths are too many")
                 _advance(state, programs[state.program], values)
         except _DivideError as division:
-            stack += division.parts
+            stack += division.args
             continue
         outputs: tuple[Output, Output] = ({}, {})
         for name in state.registers:
@@ -432,8 +428,8 @@ def _uniform(state: _BoxState, guard: str) -> bool:
     count, axis, groups = min(divisions, key=lambda division: division[:2])
     if count > FEW_PARTS and len(divisions) > 1:
         _check_size(state, [state.read(MASK), table])
-        raise _DivideError(state.where(guard, table, value) for value in (0, 1))
-    raise _DivideError(state.part(axis, group) for group in groups)
+        raise _DivideError(*(state.where(guard, table, value) for value in (0, 1)))
+    raise _DivideError(*(state.part(axis, group) for group in groups))
 
 
 def by_size(table: Array) -> list[int]:
@@ -456,7 +452,8 @@ def _check_size(state: _BoxState, values: Sequence[Number]) -> None:
     shapes = [value.shape for value in values if not isinstance(value, int)]
     if len(shapes) > 1 and prod(shape := np.broadcast_shapes(*shapes)) > JOINT:
         size, axis = max((size, number) for number, size in enumerate(shape))
-        raise _DivideError(state.part(axis, half) for half in np.array_split(np.arange(size), 2))
+        halves = np.array_split(np.arange(size), 2)
+        raise _DivideError(*(state.part(axis, half) for half in halves))
 
 
 def _access(state: _BoxState, step: Instruction, axes: Sequence[Array]) -> None:

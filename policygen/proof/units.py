@@ -18,7 +18,7 @@ from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, Call, FamilyBinding, Site
 from policygen.model.trees import BoundVersion
 from policygen.model.workload import Point, axes, in_words, point_of
-from policygen.paths import cache_failure, cache_folder, write_atomically
+from policygen.paths import cache_failures, cache_folder, write_atomically
 from policygen.rendering import fill
 from policygen.trees.manifest import shipped
 
@@ -311,11 +311,9 @@ def include_folder(kind: str, contents: Mapping[str, bytes]) -> str:
     """Makes a folder with files; equal contents share one."""
     parts = (part for item in sorted(contents.items()) for part in item)
     folder = cache_folder() / kind / digest(*parts)[:32]
-    try:
+    with cache_failures():
         for name, data in contents.items():
             path = folder / name
             if not path.is_file() or path.read_bytes() != data:
                 write_atomically(path, data)
-    except OSError as error:
-        raise cache_failure(error) from error
     return str(folder)

@@ -11,7 +11,7 @@ from pathlib import Path
 from policygen.errors import InputError
 from policygen.git import Objects, Repository, TreeEntry, find_commit, find_repository, is_at
 from policygen.model.trees import CALLED, Cub, Library
-from policygen.paths import cache_failure, cache_folder
+from policygen.paths import cache_failures, cache_folder
 from policygen.settings import NAME, VARIABLE, configured
 from policygen.trees import fetched
 from policygen.trees.fetched import fetched_name, headers_folder, open_fetched
@@ -242,10 +242,8 @@ def open_revision(cub: Cub, revision: str) -> Cub:
     top = repository.top
     project = project_file(root, cub.library)
     inside = [_git_path(path, top) for path in (*own_folders(cub), *([project] if project else []))]
-    try:
+    with cache_failures():
         folder = _unpacked(repository, commit, inside)
-    except OSError as error:
-        raise cache_failure(error) from error
     return open_tree(folder / _git_path(root, top), f"revision {revision}")
 
 
