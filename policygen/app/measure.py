@@ -54,8 +54,7 @@ from policygen.gpu.device import Failure, GpuFacts
 from policygen.gpu.machine import find_gpu
 from policygen.gpu.measured_rows import (
     MeasuringSession,
-    keep_peak,
-    keep_start,
+    keep_rows,
     keep_words,
     open_measurements,
 )
@@ -90,6 +89,7 @@ from policygen.model.trees import Cub
 from policygen.model.workload import BASE, Point, as_label, axis_name, plain, point_of
 from policygen.proof.compile import Listings
 from policygen.proof.toolchain import Toolchain, find_toolchain
+from policygen.results.own_tables import KERNELS, PEAKS
 from policygen.steps import HowFar, Progress, whole
 
 
@@ -432,13 +432,13 @@ def keep_kernel(rows: MeasuringSession, cub: Cub) -> None:
     words = {label: parameter.words for label, parameter in parameters.items() if parameter.words}
     for name in maker.names:
         keep_words(rows.writer, name, words)
-        keep_start(rows.writer, name, maker.name, as_label(maker.start))
+        keep_rows(rows.writer, KERNELS, [(name, maker.name, as_label(maker.start))])
 
 
 def keep_bandwidth(rows: MeasuringSession, controller: Controller, cub: Cub) -> None:
     """Measures the memory copy bandwidth once, for comparison with kernel times."""
     if kernel_of(cub) is not None and (bandwidth := controller.bandwidth()) is not None:
-        keep_peak(rows.writer, rows.number, bandwidth)
+        keep_rows(rows.writer, PEAKS, [(rows.number, bandwidth)])
 
 
 # `--benchmarks`: programs of base and variants, run in turn.

@@ -1,5 +1,6 @@
 """Compares strategies of a user's kernel across sizes."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from policygen.model.own_workload import STRATEGY
 from policygen.model.workload import BASE, parse_label
 from policygen.results.database import Database
 from policygen.results.imported import KernelFacts, kernel_facts
-from policygen.results.own_tables import ROWS, SESSIONS, workload_of
+from policygen.results.own_tables import ROWS, SESSIONS
 
 Times = dict[int, list[float]]
 """By session: the medians of its processes, in their order."""
@@ -154,8 +155,12 @@ class _Kernel:
 
 def _axes(workload: str) -> dict[str, str]:
     """Returns the runtime axes of a workload as stored in tables; the others are size classes."""
-    axes = (workload_of(workload) or {}).items()
-    return {axis: value for axis, value in axes if not axis.endswith("{ct}")}
+    try:
+        axes = json.loads(workload)
+    except (ValueError, RecursionError):
+        return {}
+    items = axes.items() if isinstance(axes, dict) else ()
+    return {axis: str(value) for axis, value in items if not axis.endswith("{ct}")}
 
 
 def _elements(spot: Spot) -> tuple[float, Spot]:

@@ -35,11 +35,9 @@ from policygen.results.own_tables import (
     CREATES,
     FAILURE_CODES,
     FAILURES,
-    KERNELS,
     LAST,
     LAUNCHES,
     NOISE,
-    PEAKS,
     ROWS,
     RUNGS,
     SESSIONS,
@@ -323,7 +321,7 @@ class MeasuringSession:
 
     def _keep_about(self, table: str, spot: RowSpot, rows: Iterable[tuple[object, ...]]) -> None:
         """Keep rows of this session about variants on a runtime workload."""
-        _keep(self.writer, table, [(self.number, *spot.key, *cells) for cells in rows])
+        keep_rows(self.writer, table, [(self.number, *spot.key, *cells) for cells in rows])
 
 
 def center_of(samples: "np.ndarray[Any, Any]") -> float:
@@ -358,20 +356,10 @@ def keep_words(
         for parameter, value_words in words.items()
         for value, word in enumerate(value_words)
     ]
-    _keep(writer, VALUES, rows)
+    keep_rows(writer, VALUES, rows)
 
 
-def keep_start(writer: DatabaseWriter, algorithm: str, kernel: str, variant: str) -> None:
-    """Write the kernel of a size class and the variant that is its baseline."""
-    _keep(writer, KERNELS, [(algorithm, kernel, variant)])
-
-
-def keep_peak(writer: DatabaseWriter, session: int, bandwidth: float) -> None:
-    """Write the measured copy bandwidth in bytes per second."""
-    _keep(writer, PEAKS, [(session, bandwidth)])
-
-
-def _keep(writer: DatabaseWriter, table: str, rows: Iterable[tuple[object, ...]]) -> None:
+def keep_rows(writer: DatabaseWriter, table: str, rows: Iterable[tuple[object, ...]]) -> None:
     """Create a table if it is missing, and write rows, replacing those with the same key."""
     with writer.writing() as connection:
         connection.execute(CREATES[table])

@@ -4,7 +4,6 @@ import csv
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,6 +25,8 @@ _OPTIONS = (
     *("--csv", "--page", "raw", "--metrics", METRIC),
     *("--clock-control", "none", "--target-processes", "all", "--kernel-name-base", "function"),
 )
+_LIMITS = Limits(floor=30.0)
+"""Under a tool, a run may take at least so many seconds, and more if the baseline does."""
 _ERROR = re.compile(r"^==ERROR== *(.+)", re.MULTILINE)
 
 
@@ -63,7 +64,8 @@ def achieved(
         log = Path(folder) / "launches.csv"
         kernel_filter = f"regex:^({'|'.join(map(re.escape, kernels))})$"
         options = (*_OPTIONS, "--kernel-name", kernel_filter, "--log-file", str(log))
-        with watched((str(tool), *options), command, held=held) as controller:
+        watched = (str(tool), *options, *command)
+        with controlling(watched, limits=_LIMITS, held=held) as controller:
             if (problem := controller.open(workload.case, workload.base)) is not None:
                 return problem
             functions = (workload.base, *workload.variants)
@@ -142,8 +144,8 @@ def sanitize(
     """
     with TemporaryDirectory(prefix="policygen-") as folder:
         log = ("--log-file", f"{folder}/%p.log")
-        sanitizer_command = (str(tool), "--tool", "memcheck", *log)
-        with watched(sanitizer_command, command, patience=patience, held=held) as controller:
+        watched = (str(tool), "--tool", "memcheck", *log, *command)
+        with controlling(watched, limits=_LIMITS, patience=patience, held=held) as controller:
             total = sum(len(workload.variants) + 1 for workload in workloads)
             run = _Sanitizing(controller, Path(folder), progress, total)
             return [run.workload(workload) for workload in workloads]
@@ -214,18 +216,3 @@ class _Sanitizing:
         new, self.read = text[self.read :], len(text)
         match = _SANITIZER_ERROR.search(new)
         return match and visible(" ".join(filter(None, match.groups()))[:LETTERS])
-
-
-FLOOR = 30.0
-"""Minimum time limit of a run in seconds; otherwise the baseline under the tool sets it."""
-
-
-# Workers under a tool
-
-
-def watched(
-    tool: Sequence[str], command: Sequence[str], *, patience: float = 0.0, held: bool
-) -> AbstractContextManager[Controller]:
-    """Start a worker under a tool; `held` means that this process already holds the GPU."""
-    limits = Limits(floor=FLOOR)
-    return controlling((*tool, *command), limits=limits, patience=patience, held=held)

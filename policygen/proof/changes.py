@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import starmap
 from operator import attrgetter
 
 from policygen.bindings.words import ladder
@@ -89,9 +90,7 @@ def _moved_from(family: Family, entry: Entry, removed: list[Touched]) -> Entry |
 def inherited(headers: Sequence[TuningHeader]) -> dict[EntryPlace, list[EntryPlace]]:
     """Lists what live entries of families inherit from, closest first."""
     return {
-        EntryPlace.of(family, entry): [
-            EntryPlace.of(*base) for base in bases_of(header, family, entry)
-        ]
+        EntryPlace.of(family, entry): list(starmap(EntryPlace.of, bases_of(header, family, entry)))
         for header in headers
         for family in header.families
         for entry in family.entries

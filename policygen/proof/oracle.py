@@ -353,14 +353,11 @@ class Compiler:
         if not points:
             return ()
         selected = set(points)
-        queries = [
-            replace(
-                query,
-                points=tuple(workload for workload in query.points if workload.point in selected),
-            )
-            for query in self._site_queries()
-        ]
-        return tuple(query for query in queries if query.points)
+        queries: list[SiteQuery] = []
+        for query in self._site_queries():
+            own = tuple(workload for workload in query.points if workload.point in selected)
+            queries += [replace(query, points=own)] if own else []
+        return tuple(queries)
 
 
 def open_compiler(

@@ -123,12 +123,8 @@ def compare_all_inputs(
     ):
         return result
     calls = compare_calls(headers, sides, version, toolchain, after, archs, progress)
-    return InputDelta(
-        (*result.changes, *calls.changes),
-        result.compared + calls.compared,
-        (*result.unknown, *calls.unknown),
-        result.headers,
-    )
+    changes, unknown = (*result.changes, *calls.changes), (*result.unknown, *calls.unknown)
+    return InputDelta(changes, result.compared + calls.compared, unknown, result.headers)
 
 
 def compare_calls(

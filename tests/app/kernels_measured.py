@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from policygen.gpu.database_writer import About, RowSpot
 from policygen.gpu.device import Launch
-from policygen.gpu.measured_rows import keep_peak, keep_start, keep_words, open_measurements
+from policygen.gpu.measured_rows import keep_rows, keep_words, open_measurements
+from policygen.results.own_tables import KERNELS, PEAKS
 from tests.gpu.simulated import FACTS
 
 KERNEL = "own.axpy"
@@ -32,7 +33,7 @@ def kernel_database(path, *, processes=3, gpu=FACTS.name, peak=PEAK, launch=LAUN
     with open_measurements(path, about) as rows:
         for name, size in CLASSES.items():
             keep_words(rows.writer, name, WORDS)
-            keep_start(rows.writer, name, KERNEL, START)
+            keep_rows(rows.writer, KERNELS, [(name, KERNEL, START)])
             place = spot(name, size)
             rows.prepare(place, {(name, "base", "Elements"): (str(size),)})
             for process in range(processes):
@@ -41,7 +42,7 @@ def kernel_database(path, *, processes=3, gpu=FACTS.name, peak=PEAK, launch=LAUN
                     rows.record(place, label, [size * 1e-9 * times * noise] * 4, 0.1)
             rows.launched(place, {"base": launch, "strategy_1.tpb_128": launch})
         if peak is not None:
-            keep_peak(rows.writer, rows.number, peak)
+            keep_rows(rows.writer, PEAKS, [(rows.number, peak)])
     return path
 
 
