@@ -77,10 +77,9 @@ def measure_workload(
     A variant that fails on a runtime workload is not run on the next, because only variants
     measured everywhere count.
     """
-    for point in task.points:
-        session.prepare(point.spot, task.declared)
     failed: dict[str, Failure] = {}
     for point in task.points:
+        session.prepare(point.spot, task.declared)
         failed |= session.failed(point.spot)
     missing_processes = {
         str(point): _missing_processes(session, point, task, processes) for point in task.points
@@ -97,7 +96,12 @@ def measure_workload(
     ]
     skipped: dict[str, str] = {}
     new = done = repeated = throttled = last = 0
-    with stopping(lambda: _progress_text(done, len(steps))):
+    with stopping(
+        lambda: (
+            f"{done:,} of {len(steps):,} runtime workloads are measured, and all written rows"
+            " are kept; the same command resumes there."
+        )
+    ):
         for done, (process, point) in enumerate(steps):
             if progress:
                 progress(HowFar(PHASE, done, len(steps), (str(point),)))
@@ -158,13 +162,6 @@ def _measure_point(
     session.time(str(point), time.monotonic() - started)
     session.noise(point.spot, controller.restarts, result.samples[BASE])
     return Findings(result.failed, {}, len(result.samples), result.repeated, result.throttled)
-
-
-def _progress_text(done: int, total: int) -> str:
-    return (
-        f"{done:,} of {total:,} runtime workloads are measured, and all written rows are kept; the"
-        " same command resumes there."
-    )
 
 
 PROCESSES = 5

@@ -136,14 +136,9 @@ def compile_trial(toolchain: Toolchain) -> None:
         run(command, limit=SECONDS, install=to_install())
     except ProcessError as error:
         words = error.stderr.strip() or "nvcc prints nothing"
-        raise ProcessError(command, error.status, words, _remedy()) from error
-
-
-def _remedy() -> str:
-    if os.environ.get(_HOST_VARIABLE):
-        return f"unset {_HOST_VARIABLE}"
-    return (
-        f"export {_HOST_VARIABLE}=COMPILER"
-        if which(_HOST_COMPILER)
-        else f"apt-get install {_HOST_COMPILER}"
-    )
+        remedy = f"apt-get install {_HOST_COMPILER}"
+        if os.environ.get(_HOST_VARIABLE):
+            remedy = f"unset {_HOST_VARIABLE}"
+        elif which(_HOST_COMPILER):
+            remedy = f"export {_HOST_VARIABLE}=COMPILER"
+        raise ProcessError(command, error.status, words, remedy) from error

@@ -105,13 +105,16 @@ def context(
         if opening is not None
     ]
     families = [family for query in queries if marked for family in query.families]
+    includes = {header for query in queries for header in query.site.includes}
+    points = (point for query in queries for point in query.points)
+    includes |= {header for point in points for header in axis_headers(point, version)}
     return {
         **({"opened": opened} if opened else {}),
         "headers": sorted({query.site.header for query in queries}),
         "marks": sorted({binding.mark for binding, _ in families}),
         "counts": words().selectors.counts,
         "returns": marked and any(query.site.is_selector for query in queries),
-        "includes": sorted({name for query in queries for name in _includes(query, version)}),
+        "includes": sorted(includes),
         "ladder": [arch_number(arch) for arch in ladder()],
         "sections": list(_sections(queries, version, marked=marked, whole=whole)),
     }
@@ -178,12 +181,6 @@ def _sections(
             ],
         }
         first += len(query.points) * len(query.archs)
-
-
-def _includes(query: SiteQuery, version: BoundVersion) -> Iterator[str]:
-    yield from query.site.includes
-    for point in query.points:
-        yield from axis_headers(point, version)
 
 
 def axis_headers(point: Workload, version: BoundVersion) -> Iterator[str]:
