@@ -441,10 +441,8 @@ def match_results(
                 types = {axis: value for axis, value in axes.items() if "{ct}" in axis}
                 runtime_axes = {axis: value for axis, value in axes.items() if "{ct}" not in axis}
                 points[key] = MatchedPoint(bench.name, runtime_axes)
-                workload = MatchedWorkload(
-                    (run.algorithm, tuple((axis_name(axis), types[axis]) for axis in types)),
-                    problem=problems.get(run.algorithm),
-                )
+                point = run.algorithm, tuple((axis_name(axis), types[axis]) for axis in types)
+                workload = MatchedWorkload(point, problem=problems.get(run.algorithm))
                 workload_key = (run.algorithm, frozenset(types.items()))
                 workloads.setdefault(workload_key, workload).points.append(points[key])
             _add(points[key], side, state)

@@ -70,13 +70,8 @@ class _Sources:
 
     def rungs(self, spot: WorkloadSpot) -> Rungs | None:
         """Returns the rungs that a search measured for a workload."""
-        points = {
-            axis
-            for record in self.records
-            for p in record.rungs.get(spot, {})
-            for axis, _ in p.axes
-        }
-        selected = spelled(self.values, points)
+        points = (point for record in self.records for point in record.rungs.get(spot, ()))
+        selected = spelled(self.values, {axis for point in points for axis, _ in point.axes})
         return rungs_of(self.records, self.databases, spot, self.declared, selected)
 
     def searches(self, spot: WorkloadSpot) -> list[Cells]:

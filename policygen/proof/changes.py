@@ -130,12 +130,10 @@ def reviewed(
             unassigned.append(row)
         else:
             reached.setdefault(id(change), []).append(row)
-    reviews = [
-        _reviewed(
-            change, reached.get(id(change), []), context, decides=change.place not in undecided
-        )
-        for change in entries
-    ]
+    reviews = []
+    for change in entries:
+        rows, decides = reached.get(id(change), []), change.place not in undecided
+        reviews.append(_reviewed(change, rows, context, decides=decides))
     return tuple(_with_computed_leaks(reviews, unassigned, context)), tuple(unassigned)
 
 

@@ -49,15 +49,11 @@ class KernelCompiler:
         """Returns the digests of the units' preprocessed headers."""
         headers = dict.fromkeys(unit.headers(arch) for (_, arch), unit in units)
         listings = Listings()
-        futures = {
-            unit_headers: self.executor.submit(
-                preprocess, unit_headers, listings.of(unit_headers.includes), self.tools, self.cache
-            )
-            for unit_headers in headers
-        }
-        return self._wait_for_all(
-            futures, "reading headers", lambda unit_headers: f"for {unit_headers.arch}"
-        )
+        futures: dict[UnitHeaders, Future[str | PolicygenError]] = {}
+        for own in headers:
+            names = listings.of(own.includes)
+            futures[own] = self.executor.submit(preprocess, own, names, self.tools, self.cache)
+        return self._wait_for_all(futures, "reading headers", lambda own: f"for {own.arch}")
 
     def kernels(
         self, units: Sequence[tuple[Spot, WorkloadUnit]], contents: Contents, *, listed: bool

@@ -92,17 +92,11 @@ def _compare(subject: Subject, binding: FamilyBinding, values: Parameters) -> It
 
 def _same_scale(subject: Subject, rule: MemberRule, values: Parameters) -> bool:
     """Whether the benchmarks that have such labels use the same unit as the header."""
-    writable = (
-        benchmark
-        for benchmark in subject.benchmarks
-        if benchmark.writable and not benchmark.returns
-    )
-    measured = [benchmark for benchmark in writable if set(benchmark.parameters) == set(values)]
-    units = {
-        unit.scaling if (unit := benchmark.units.get(rule.parameter or "")) else ""
-        for benchmark in measured
-    }
-    return rule.unit is not None and units == {rule.unit.scaling}
+    writable = (row for row in subject.benchmarks if row.writable and not row.returns)
+    measured = (row for row in writable if set(row.parameters) == set(values))
+    units = (row.units.get(rule.parameter or "") for row in measured)
+    scalings = {unit.scaling if unit else "" for unit in units}
+    return rule.unit is not None and scalings == {rule.unit.scaling}
 
 
 def _contradiction_at_any_scale(
@@ -146,11 +140,8 @@ def _exponent_remark(member: Member, rule: MemberRule, values: Parameters) -> Re
     meant = _meant_value(rule, number)
     if meant is None:
         return None
-    return Remark(
-        member.value_span,
-        f"the label says {rule.parameter}_{number}, which is {meant},"
-        f" the entry has the exponent {number}",
-    )
+    label = f"the label says {rule.parameter}_{number}, which is {meant}"
+    return Remark(member.value_span, f"{label}, the entry has the exponent {number}")
 
 
 # LookbackDelayPolicy{LookbackDelayAlgorithm::fixed_delay, 350, 450}
@@ -203,14 +194,10 @@ def _argument_contradiction(
         label, number = label_values[name]
         if not arg.isdecimal() or int(arg) == number:
             continue
-        swapped_labels = [
-            f"{parameter}_{value}"
-            for parameter, value in label_values.values()
-            if value == int(arg)
-        ]
+        pairs = label_values.values()
         # no_delay_constructor_t takes only the latency, but was given the delay.
-        swapped = f", which is {swapped_labels[0]}" if swapped_labels else ""
-        return f"{label}_{number}, the entry has {arg}{swapped}"
+        swapped = (f", which is {other}_{value}" for other, value in pairs if value == int(arg))
+        return f"{label}_{number}, the entry has {arg}{next(swapped, '')}"
     return None
 
 
@@ -286,19 +273,14 @@ def limit(subject: Subject) -> Iterator[Remark]:
 
 def thread_counts(subject: Subject) -> Iterator[tuple[int, Span]]:
     """Yields an entry's threads, or those that it passes to its base, with their spans."""
+    entry = subject.entry
     for name in words().members.threads:
         members = subject.called(name)
-        yield from (
-            (member.value, member.value_span) for member in members if type(member.value) is int
-        )
-        if (
-            not members
-            and subject.entry.kind != "branch"
-            and subject.entry.inherits_span is not None
-        ):
+        yield from ((row.value, row.value_span) for row in members if type(row.value) is int)
+        if not members and entry.kind != "branch" and entry.inherits_span is not None:
             forwarded_value = forwarded(subject).get(name)
             if type(forwarded_value) is int:
-                yield forwarded_value, subject.entry.inherits_span
+                yield forwarded_value, entry.inherits_span
 
 
 # Checks that a thread's items can be loaded as vectors.
@@ -321,15 +303,9 @@ def divisible(subject: Subject) -> Iterator[Remark]:
     scaled = _items_per_thread(subject, items.name, count)
     # A vector longer than all items is shortened to them.
     if scaled is not None and scaled % min(length, scaled):
-        counted = (
-            f"{count} items"
-            if scaled == count
-            else f"{count} items, which are {scaled} for large elements,"
-        )
-        yield Remark(
-            items.value_span,
-            f"{counted} cannot be loaded as vectors of {length}: vectorization is off",
-        )
+        scaled_to = "" if scaled == count else f", which are {scaled} for large elements,"
+        effect = f"cannot be loaded as vectors of {length}: vectorization is off"
+        yield Remark(items.value_span, f"{count} items{scaled_to} {effect}")
 
 
 def _has_pixels(subject: Subject) -> bool:
@@ -407,12 +383,8 @@ def _selects(gpu: str, family: Family, families: tuple[Family, ...]) -> bool:
     """Whether a GPU selects this family: the newest that is not newer than the GPU."""
     own, number = arch_number(family.arch), arch_number(gpu)
     place = (family.header, family.namespace)
-    newer = (
-        arch_number(candidate.arch)
-        for candidate in families
-        if (candidate.header, candidate.namespace) == place
-    )
-    return own <= number and not any(own < another <= number for another in newer)
+    siblings = (row for row in families if (row.header, row.namespace) == place)
+    return own <= number and not any(own < arch_number(row.arch) <= number for row in siblings)
 
 
 # Two entries for the same arguments.
@@ -425,9 +397,8 @@ def duplicate(subject: Subject) -> Iterator[Remark]:
         return
     key_of = key if subject.returns else _config_key
     own_key, own_conditions = key_of(entry), conditions(entry.guard)
-    for earlier in takewhile(
-        lambda candidate: candidate is not entry, subject.family.specializations
-    ):
+    entries = subject.family.specializations
+    for earlier in takewhile(lambda candidate: candidate is not entry, entries):
         earlier_conditions = conditions(earlier.guard)
         shared = own_conditions & earlier_conditions
         # A compiler is sure to see both only if one guard implies the other.

@@ -413,21 +413,13 @@ def bases_of(header: TuningHeader, family: Family, entry: Entry) -> list[tuple[F
 def base_of(header: TuningHeader, family: Family, entry: Entry) -> tuple[Family, Entry] | None:
     """Finds the entry that another one inherits from: the best match, else the primary."""
     name, args = split_template((entry.inherits or "").removeprefix("public "))
-    for candidate_family in header.families:
-        if candidate_family.namespace != family.namespace or candidate_family.name != name:
+    for base_family in header.families:
+        if (base_family.namespace, base_family.name) != (family.namespace, name):
             continue
-        live = [
-            candidate
-            for candidate in candidate_family.entries
-            if not candidate.disabled and candidate is not entry
-        ]
-        fitting = [
-            (free, candidate)
-            for candidate in live
-            if (free := _open_arguments(candidate, args)) is not None
-        ]
+        live = (row for row in base_family.entries if not row.disabled and row is not entry)
+        fitting = [(free, row) for row in live if (free := _open_arguments(row, args)) is not None]
         if fitting:
-            return candidate_family, min(fitting, key=lambda pair: pair[0])[1]
+            return base_family, min(fitting, key=lambda pair: pair[0])[1]
     return None
 
 
