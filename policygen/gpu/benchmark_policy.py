@@ -309,11 +309,8 @@ class _Writer:
         if not scaling_rule.bounded:
             return f"{scaling_rule.function}({self._value(path, rule)}, {size})"
         scope, dot, _ = path.rpartition(".")
-        siblings = [
-            other
-            for other in rules
-            if other.rpartition(".")[0] == scope and self._in_unit(rules[other])
-        ]
+        scaled_paths = (other for other in rules if self._in_unit(rules[other]))
+        siblings = [other for other in scaled_paths if other.rpartition(".")[0] == scope]
         threads = next((other for other in siblings if members.counts_threads(other)), "")
         items = next((other for other in siblings if other.rpartition(".")[2] in members.items), "")
         if not threads or not items:
@@ -389,13 +386,10 @@ class FilledVector:
 
 def filled(name: str, buffer: BufferBinding, names: SourceNames) -> FilledVector:
     """Return how to fill a buffer; raise InputError if a checkout cannot create such contents."""
-    placeholders = {
-        "name": name,
-        "type": names.spell(buffer.type),
-        "count": names.spell(buffer.count),
-    }
+    count = names.spell(buffer.count)
     if buffer.fill is None:
-        return FilledVector(f"({placeholders['count']})")
+        return FilledVector(f"({count})")
+    placeholders = {"name": name, "type": names.spell(buffer.type), "count": count}
     match = _CALL.fullmatch(buffer.fill.strip())
     called, arguments = match.groups() if match else (None, None)
     parts = [part.strip() for part in split(arguments)] if arguments else []
@@ -412,8 +406,5 @@ def filled(name: str, buffer: BufferBinding, names: SourceNames) -> FilledVector
     spelled = [names.spell(part) for part in parts]
     if fill.entropy is not None and (digits := parts[fill.entropy]).isdigit():
         spelled[fill.entropy] = f"bit_entropy::_{int(digits) // 1000}_{int(digits) % 1000:03}"
-    return FilledVector(
-        fill.init.format(*spelled, **placeholders),
-        tuple(line.format(*spelled, **placeholders) for line in fill.then),
-        fill.includes,
-    )
+    then = tuple(line.format(*spelled, **placeholders) for line in fill.then)
+    return FilledVector(fill.init.format(*spelled, **placeholders), then, fill.includes)

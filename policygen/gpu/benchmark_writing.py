@@ -108,11 +108,8 @@ class NewSource:
 
     @cached_property
     def _constants(self) -> dict[str, str]:
-        return {
-            axis: type_.name
-            for axis, type_ in self._types_by_axis.items()
-            if is_constant(type_.name)
-        }
+        types = self._types_by_axis.items()
+        return {axis: type_.name for axis, type_ in types if is_constant(type_.name)}
 
     @cached_property
     def _names(self) -> SourceNames:
@@ -140,11 +137,8 @@ class NewSource:
 
     @property
     def _aliases(self) -> dict[str, str]:
-        return {
-            name: type_.cpp
-            for name, type_ in self._unlisted_types.items()
-            if _NO_TYPE_LIST & set(type_.cpp)
-        }
+        types = self._unlisted_types.items()
+        return {name: type_.cpp for name, type_ in types if _NO_TYPE_LIST & set(type_.cpp)}
 
     def _type_list_entry(self, type_: AxisType) -> str:
         """Return a type or constant as an entry of a type list."""
@@ -165,11 +159,8 @@ class NewSource:
         headers |= {*self.policy.includes}
         headers |= {header for vector in self._vectors.values() for header in vector.includes}
         yield [f"<{benchmark.call_header}>"] if benchmark.call_header else []
-        cub_headers = [
-            f"<{name}>"
-            for name in sorted(headers)
-            if name not in (self.header, benchmark.call_header)
-        ]
+        other_headers = sorted(headers - {self.header, benchmark.call_header})
+        cub_headers = [f"<{name}>" for name in other_headers]
         yield from filter(
             None, [cub_headers, [HELPER], [f'"{self.header}"'] if self.header else []]
         )
@@ -255,11 +246,8 @@ def runtime_axes(own: OwnBinding) -> dict[str, tuple[str, ...]]:
             name = f"{ELEMENTS}{{io}}{'[pow2]' if powers else ''}"
             axes[name] = tuple(str(size.bit_length() - 1 if powers else size) for size in sizes)
             continue
-        valid_values = (
-            ENTROPIES
-            if axis == ENTROPY
-            else [value for value in values if re.fullmatch(r"\d+", value)]
-        )
+        numbers = [value for value in values if re.fullmatch(r"\d+", value)]
+        valid_values = ENTROPIES if axis == ENTROPY else numbers
         if invalid := [value for value in values if value not in valid_values]:
             raise InputError(
                 f"axes: {axis} has no value {invalid[0]!r}",

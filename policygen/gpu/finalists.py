@@ -201,11 +201,8 @@ def _row_quantiles(
 
 
 def _spots(part: Part) -> list[PointSpot]:
-    axes = part.table.rt_axes
-    return [
-        PointSpot(part.table.subbench, tuple(zip(axes, point, strict=True)))
-        for point in part.points
-    ]
+    subbench, axes = part.table.subbench, part.table.rt_axes
+    return [PointSpot(subbench, tuple(zip(axes, point, strict=True))) for point in part.points]
 
 
 def _runtime(scores: Scores, variant: int) -> list[RuntimeRatio]:

@@ -79,11 +79,8 @@ class MeasuringSession:
         """
         axes = list(spot.workload)
         name = f"{spot.algorithm}.{spot.subbench}"
-        own_axes = {
-            key: values
-            for key, values in declared.items()
-            if key[:2] == (spot.algorithm, spot.subbench)
-        }
+        place = spot.algorithm, spot.subbench
+        own_axes = {key: values for key, values in declared.items() if key[:2] == place}
         cells = {key[2]: tuple(map(declared_cell, values)) for key, values in own_axes.items()}
         with self.writer.writing() as connection:
             create_results(connection, spot.algorithm, spot.subbench, axes)

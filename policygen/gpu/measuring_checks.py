@@ -54,12 +54,8 @@ def measuring_checks() -> Iterator[Check]:
         yield from _gpu(gpu)
     yield _compiler(toolchain, listed)
     count = workers_of(None)
-    yield _check(
-        "compiles",
-        "fine",
-        f"{count} at once: limited by {cores()} cores and by {MEMORY // _GIB} GiB of free"
-        " memory per compile",
-    )
+    limits = f"{cores()} cores and by {MEMORY // _GIB} GiB of free memory per compile"
+    yield _check("compiles", "fine", f"{count} at once: limited by {limits}")
     for name, user in PACKAGES.items():
         try:
             yield _check(name, "fine", metadata.version(name), user=user)

@@ -134,11 +134,8 @@ class EntryWorkload:
         changed = self._changed_headers(spot, variant, label)
         selected = self.select(changed, self.point, self.arch)
         unsaid = spot.unsaid(self.benchmark, variant)
-        unset = {
-            name: selected[name]
-            for name in unsaid
-            if name in selected and selected[name] != unsaid[name]
-        }
+        shown = (name for name in unsaid if name in selected)
+        unset = {name: selected[name] for name in shown if selected[name] != unsaid[name]}
         if unset and (fuller := spot.saying(self.benchmark, unset)):
             assert isinstance(fuller, FamilySpot), "what says more of an entry is one"
             changed = self._changed_headers(fuller, variant, label)

@@ -84,11 +84,8 @@ class UnitCompiler:
                 of_run, messages = compile_unit(task, self.compiler, made)
             by_run.append(of_run)
             failed |= {label: ("compile", reason) for label, reason in messages.items()}
-        functions = {
-            label: tuple(of_run[label] for of_run in by_run)
-            for label in by_run[0]
-            if label not in failed
-        }
+        ready = (label for label in by_run[0] if label not in failed)
+        functions = {label: tuple(of_run[label] for of_run in by_run) for label in ready}
         return CompiledBatch(functions=functions, failed=failed)
 
     def _baseline(self, opened: OpenedWorkload) -> CompiledBatch:

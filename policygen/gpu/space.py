@@ -395,11 +395,8 @@ def _distance(classifier: Classifier, variant: Mapping[str, int], target: Policy
         policy = classifier.policy(variant)
     except InputError:
         return None
-    return sum(
-        _value_distance(policy.get(name), value)
-        for name, value in target.items()
-        if policy.get(name) != value
-    )
+    differing = (name for name, value in target.items() if policy.get(name) != value)
+    return sum(_value_distance(policy.get(name), target[name]) for name in differing)
 
 
 def _value_distance(first: str | None, second: str) -> float:

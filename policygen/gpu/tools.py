@@ -32,11 +32,8 @@ _ERROR = re.compile(r"^==ERROR== *(.+)", re.MULTILINE)
 
 def find_profiler(toolchain: Toolchain) -> Path:
     """Find ncu beside nvcc or on PATH."""
-    return find_tool(
-        TOOL,
-        toolchain,
-        "It is part of the CUDA toolkit and of Nsight Compute: put it on PATH, or set CUDA_HOME.",
-    )
+    part_of = "It is part of the CUDA toolkit and of Nsight Compute"
+    return find_tool(TOOL, toolchain, f"{part_of}: put it on PATH, or set CUDA_HOME.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +71,8 @@ def achieved(
         text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     if error := _ERROR.search(text):
         return visible(error[1])
-    completed = [
-        function.variant
-        for function in functions
-        if function.variant not in failed or failed[function.variant].kind == "wrong"
-    ]
+    lost = {label for label, failure in failed.items() if failure.kind != "wrong"}
+    completed = [function.variant for function in functions if function.variant not in lost]
     shares = list(_shares(text))
     # Launches of the reference come first; a process that was lost took its launches along.
     if restarts or len(shares) < len(completed):
@@ -122,11 +116,8 @@ Sanitizes = Callable[[Sequence[WatchedWorkload]], Sequence[Mapping[str, str]]]
 
 def find_sanitizer(toolchain: Toolchain) -> Path:
     """Find compute-sanitizer beside nvcc or on PATH."""
-    return find_tool(
-        SANITIZER_TOOL,
-        toolchain,
-        f"Install it: {pip()} install nvidia-cuda-sanitizer-api; or set CUDA_HOME to a toolkit.",
-    )
+    install = f"Install it: {pip()} install nvidia-cuda-sanitizer-api"
+    return find_tool(SANITIZER_TOOL, toolchain, f"{install}; or set CUDA_HOME to a toolkit.")
 
 
 def sanitize(

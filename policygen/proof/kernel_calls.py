@@ -77,11 +77,9 @@ class DeviceCall:
         axes = sorted(axis_headers(self.workload, self.version))
         includes = list(dict.fromkeys((*self.site.includes, *call_headers, *axes)))
         namespaces = self.site.namespace.split("::")
-        return fill(
-            self.kernels.call_template if self.kernels else CALL_TEMPLATE,
-            {"includes": includes, "namespaces": namespaces, **values},
-            trim=False,
-        )
+        template = self.kernels.call_template if self.kernels else CALL_TEMPLATE
+        context = {"includes": includes, "namespaces": namespaces, **values}
+        return fill(template, context, trim=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,12 +128,11 @@ class Compiler:
         whole_sites = [
             self._question(self._whole_site(query), marked, self.sources.data) for query in queries
         ]
-        value_queries = self._without_cached(
-            [
-                replace(query, archs=tuple(sorted({*query.archs, arch}, key=arch_number)))
-                for query in whole_sites
-            ]
-        )
+        for_values = [
+            replace(query, archs=tuple(sorted({*query.archs, arch}, key=arch_number)))
+            for query in whole_sites
+        ]
+        value_queries = self._without_cached(for_values)
         keys_only = [replace(query, values=False) for query in key_queries]
         selection = self._ask([*value_queries, *keys_only], {}, marked)
         if selection.errors:  # the whole site does not compile: the requested workloads still may
@@ -293,11 +292,8 @@ class Compiler:
 
     def _whole_site(self, query: SiteQuery) -> SiteQuery:
         """Returns the query for all workloads of a site."""
-        (whole_site,) = (
-            candidate
-            for candidate in self._site_queries([query.site.header])
-            if candidate.site == query.site
-        )
+        queries = self._site_queries([query.site.header])
+        (whole_site,) = (candidate for candidate in queries if candidate.site == query.site)
         return whole_site
 
     def _ask(

@@ -69,11 +69,8 @@ def _without_functions(name: str, data: bytes) -> bytes:
         reached |= {row.body for row in free if row.name.encode() in names}
     spans = {row.body for row in own}
     # A function that is new, or a struct, stands where there was nothing.
-    spans |= {
-        Span(row.head.start, row.body.end + 1)
-        for row in declared.blocks
-        if row.body in reached - spans
-    }
+    new = [row for row in declared.blocks if row.body in reached - spans]
+    spans |= {Span(row.head.start, row.body.end + 1) for row in new}
     returned = {row.returns for row in free if row.body in reached} - {row.returns for row in own}
     structs = (declared.structs[name].span for name in returned)
     spans |= {Span(span.start, span.end + 1) for span in structs}

@@ -298,11 +298,8 @@ def _tainted_uses(header: Header, macros: Mapping[bytes, bytes]) -> Iterator[Dep
         return
     allowed = _pattern(scope.macros)
     parts = [(0, header.body)]
-    parts += [
-        (directive.start, directive.body)
-        for directive in header.directives
-        if directive.name in CONDITIONS
-    ]
+    conditions = (row for row in header.directives if row.name in CONDITIONS)
+    parts += [(condition.start, condition.body) for condition in conditions]
     for start, text in parts:
         if macros.keys().isdisjoint(WORD.findall(text)):
             continue
@@ -426,15 +423,10 @@ def _folders(names: Sequence[str], folders: Sequence[Path]) -> Folders:
 
     HIP's headers, or all of `/usr/include`, may be next to them.
     """
-    library_folders = (
-        library.tree.folder for library in shipped().libraries.values() if library.needs
-    )
-    prefixes = (
-        f"{folder}/"
-        for folder in library_folders
-        if all(name.startswith(f"{folder}/") for name in names)
-    )
-    return Folders(tuple(folders), within=next(prefixes, ""))
+    libraries = (library for library in shipped().libraries.values() if library.needs)
+    prefixes = (f"{library.tree.folder}/" for library in libraries)
+    shared = (prefix for prefix in prefixes if all(name.startswith(prefix) for name in names))
+    return Folders(tuple(folders), within=next(shared, ""))
 
 
 def _is_unchanged(data: bytes, tree: Folders) -> bool:

@@ -296,11 +296,8 @@ def _axes(
             values = axis_values(benchmark, match[1], version)
             names = {_printed(axis_type(value, version).cpp): value for value in values}
             if text.startswith("offset<"):  # CUB makes them unsigned
-                names |= {
-                    "unsigned int": "I32",
-                    "unsigned long": "I64",
-                    "unsigned long long": "I64",
-                }
+                names |= {"unsigned int": "I32"}
+                names |= dict.fromkeys(("unsigned long", "unsigned long long"), "I64")
             value = names.get(actual[role])
             if value is None or axes.setdefault(match[1], value) != value:
                 return None

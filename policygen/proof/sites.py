@@ -280,12 +280,9 @@ def remarks(
             f"{cub.called} {cub.version} is not one of the versions that the bindings were"
             f" compiled with ({', '.join(compiled)}); the nearest version's are used"
         )
-    fit_by_name = read(cub.bindings.text)
-    absent = sorted(
-        name.rpartition("/")[2]
-        for name, fit in fit_by_name.items()
-        if fit.row is None and BENCH in name
-    )
+    fit_by_name = read(cub.bindings.text).items()
+    unfit = (name for name, fit in fit_by_name if fit.row is None and BENCH in name)
+    absent = sorted(name.rpartition("/")[2] for name in unfit)
     if absent:
         messages.append(f"{', '.join(absent)}: the tree lacks what they call; they are skipped")
     bound_names = bound_headers(cub.bindings)

@@ -102,11 +102,8 @@ def _refusal(error: PolicygenError | None, *, has_values: bool) -> str:
     if error is not None and not isinstance(error, RefusedError):
         return str(error).partition("\n")[0]
     message = f": {error.first}" if error else ""
-    return (
-        f"its entries are unknown: a marked copy does not compile{message}"
-        if has_values
-        else (f"it does not compile{message}")
-    )
+    marked_copy = "its entries are unknown: a marked copy does not compile"
+    return f"{marked_copy if has_values else 'it does not compile'}{message}"
 
 
 DisabledFor = tuple[str, DisabledEntry]
