@@ -128,12 +128,10 @@ def open_checkout(path: Path, pattern: re.Pattern[str]) -> BenchmarkCheckout:
         raise Problems([*errors, *unread])
     by_name = {benchmark.name: benchmark for benchmark in document.benchmarks}
     macros, folder = narrowing(files), benchmarks_folder(root)
-    benchmarks = {
-        file.name: CheckoutBenchmark(
-            by_name[file.name], file.path.relative_to(folder), macros.get(file.name, frozenset())
-        )
-        for file in files
-    }
+    benchmarks = {}
+    for file in files:
+        source, narrowed = file.path.relative_to(folder), macros.get(file.name, frozenset())
+        benchmarks[file.name] = CheckoutBenchmark(by_name[file.name], source, narrowed)
     return BenchmarkCheckout(open_tree(root), folder, _helper(root), benchmarks)
 
 

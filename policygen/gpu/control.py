@@ -218,15 +218,10 @@ class Controller:
             self._check(opened, variants)
         samples, repeated, throttled = self._sample(opened, variants, count, seed)
         failed = opened.failed(variants)
-        samples_by_label = {
-            function.variant: tuple(seconds)
-            for function, seconds in samples.items()
-            if function.variant not in failed
-        }
+        measured = ((function.variant, tuple(seconds)) for function, seconds in samples.items())
+        kept = {label: seconds for label, seconds in measured if label not in failed}
         elapsed = dict(self._elapsed)
-        return PointResult(
-            samples_by_label, failed, elapsed, repeated, throttled, restarts=self.restarts
-        )
+        return PointResult(kept, failed, elapsed, repeated, throttled, self.restarts)
 
     def _sample(
         self, opened: Opened, variants: Sequence[VariantFunction], count: int, seed: int

@@ -75,7 +75,8 @@ def rung_finals(rungs: Rungs, databases: Sequence[Database]) -> Finals:
     finalists = [
         _finalist(
             judged_by_variant[label],
-            scores[label],
+            len(scores[label]),
+            runtime=judged_by_variant[label].runtime,
             screened=screened.get(label) if rung > SCREENING else None,
             rank=ranks.get(label),
             sharper=sharper.get(label) if rung > SHARPER else None,
@@ -84,13 +85,9 @@ def rung_finals(rungs: Rungs, databases: Sequence[Database]) -> Finals:
         for index, label in enumerate(order[:MOST])
     ]
     faster = [finalist.variant for finalist in finalists if finalist.verdict == "faster"]
-    return Finals(
-        RUNGS[rung],
-        with_close(finalists),
-        len(order) - len(finalists),
-        _control(rungs, rung, scores, points),
-        faster[0] if faster and rung == LAST else None,
-    )
+    best = faster[0] if faster and rung == LAST else None
+    control, others = _control(rungs, rung, scores, points), len(order) - len(finalists)
+    return Finals(RUNGS[rung], with_close(finalists), others, control, best)
 
 
 def row_finals(
@@ -103,12 +100,9 @@ def row_finals(
     index_by_variant = {scores.case.variants[int(index)]: int(index) for index in scores.index}
     variants = [variant for variant in shown if variant.variant != BASE][:MOST_ROWS]
     finalists = [
-        ReportedFinalist(
-            variant=variant.variant,
-            score=variant.score,
-            interval=variant.interval,
-            verdict=variant.verdict,
-            processes=None,
+        _finalist(
+            variant,
+            None,
             runtime=tuple(_runtime(scores, index_by_variant[variant.variant])),
             quantiles=_row_quantiles(scores, index_by_variant[variant.variant], reader)
             if rank < COMPARED
@@ -132,18 +126,11 @@ def with_close(finalists: Sequence[ReportedFinalist]) -> tuple[ReportedFinalist,
 
 
 def _finalist(
-    variant: MeasuredVariant, runs: Sequence[RungScore], **details: Any
+    variant: MeasuredVariant | ScoredVariant, processes: int | None, **details: Any
 ) -> ReportedFinalist:
-    assert variant.score is not None
-    return ReportedFinalist(
-        variant=variant.variant,
-        score=variant.score,
-        interval=variant.interval,
-        verdict=variant.verdict,
-        processes=len(runs),
-        runtime=variant.runtime,
-        **details,
-    )
+    judged_as = {"score": variant.score, "interval": variant.interval, "verdict": variant.verdict}
+    details |= {"processes": processes, **judged_as}
+    return ReportedFinalist(variant=variant.variant, **details)
 
 
 def _control(
@@ -156,7 +143,7 @@ def _control(
     if all(row.center == row.base for row in rows):
         return None
     (variant,) = judged(points, [BASE])
-    return _finalist(variant, scores[BASE])
+    return _finalist(variant, len(scores[BASE]), runtime=variant.runtime)
 
 
 def _rung_quantiles(

@@ -225,12 +225,10 @@ class MeasuringSession:
     def rungs(self, spots: Sequence[RowSpot], weights: Sequence[float]) -> Rungs:
         """Return the rungs on the runtime workloads of a workload."""
         columns = "session, process, rung, variant, center, base, NULL, rowid"
-        rows = {
-            PointSpot(spot.subbench, tuple(spot.runtime_axes.items())): [
-                RungRow(*cells) for cells in self._own(RUNGS, columns, spot)
-            ]
-            for spot in spots
-        }
+        rows = {}
+        for spot in spots:
+            point = PointSpot(spot.subbench, tuple(spot.runtime_axes.items()))
+            rows[point] = [RungRow(*cells) for cells in self._own(RUNGS, columns, spot)]
         return rungs_at(rows, weights)
 
     def withdraw(self, spot: RowSpot, variant: str, failure: Failure) -> None:

@@ -351,11 +351,9 @@ class MatchedPoint:
     @property
     def lacking(self) -> str:
         """The sides without a measurement, with reasons."""
-        return "; ".join(
-            f"{side}: {self.skipped.get(side, 'there is no result')}"
-            for side in SIDES
-            if not self.times[side]
-        )
+        missing = [side for side in SIDES if not self.times[side]]
+        reasons = [self.skipped.get(side, "there is no result") for side in missing]
+        return "; ".join(map(": ".join, zip(missing, reasons, strict=True)))
 
 
 @dataclass
@@ -388,11 +386,8 @@ class MatchedWorkload:
         A runtime workload on one side only is a problem of the whole workload.
         """
         problem = self.problem or self._problem()
-        skipped = tuple(
-            SkippedPoint(point=dict(point.axes), reason=point.lacking)
-            for point in self.points
-            if not self.problem and point.skips
-        )
+        skips = (point for point in self.points if not self.problem and point.skips)
+        skipped = tuple(SkippedPoint(point=dict(row.axes), reason=row.lacking) for row in skips)
         fields: dict[str, Any] = {"arch": arch, "skipped": skipped, "problem": problem}
         if not self.shared:
             return WorkloadPerformance.of(self.point, **fields, verdict="undecided")

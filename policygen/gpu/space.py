@@ -475,14 +475,11 @@ def joined(groups_in: Iterable[PolicyGroup]) -> list[PolicyPart]:
         all_fields = {name for group in shared for name in group[1]} | {*fields}
         rules = [group_rule for group in shared for group_rule in group[2]] + [rule]
         groups = [*unrelated, (names, all_fields, rules)] if names else unrelated
-    return [
-        PolicyPart(
-            tuple(names),
-            frozenset(all_fields),
-            rules[0].delay if len(rules) == 1 and rules[0] is not None else None,
-        )
-        for names, all_fields, rules in groups
-    ]
+    parts = []
+    for names, all_fields, rules in groups:
+        delay = rules[0].delay if len(rules) == 1 and rules[0] is not None else None
+        parts.append(PolicyPart(tuple(names), frozenset(all_fields), delay))
+    return parts
 
 
 @dataclass(frozen=True, slots=True)

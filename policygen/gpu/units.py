@@ -65,13 +65,11 @@ class WorkloadRun:
     @property
     def points(self) -> tuple[RuntimePoint, ...]:
         """All runtime workloads."""
-        return tuple(
-            RuntimePoint(
-                dict(zip(self.axes, values, strict=True)),
-                tuple(map(self._number, self.axes, values)),
-            )
-            for values in product(*self.axes.values())
-        )
+        points = []
+        for values in product(*self.axes.values()):
+            numbers = tuple(map(self._number, self.axes, values))
+            points.append(RuntimePoint(dict(zip(self.axes, values, strict=True)), numbers))
+        return tuple(points)
 
     def _number(self, axis: str, value: str) -> int:
         words = self.binding.words.get(axis)

@@ -296,10 +296,8 @@ def _kernel_diff_usage(before: Kernel, after: Kernel) -> Iterator[str]:
 def _opcodes(before: Kernel, after: Kernel) -> list[str]:
     counts = Counter(map(_opcode, _instructions(after)))
     counts.subtract(map(_opcode, _instructions(before)))
-    changed = sorted(
-        ((count, name) for name, count in counts.items() if count),
-        key=lambda item: (-abs(item[0]), item[1]),
-    )
+    changes = ((count, name) for name, count in counts.items() if count)
+    changed = sorted(changes, key=lambda item: (-abs(item[0]), item[1]))
     if not changed:
         return []
     shown = [f"{count:+d} {name}" for count, name in changed[:OPCODES]]

@@ -207,12 +207,8 @@ def _argument_contradiction(
 def fits(subject: Subject) -> Iterator[Remark]:
     """Finds transposed tiles that exceed static shared memory, which is 48 KiB per block."""
     facts = archs().get(subject.family.arch)
-    exchanges = (
-        member
-        for member in subject.entry.members
-        if isinstance(member.value, str)
-        and member.value.rpartition("::")[2] in words().tiles.exchanges
-    )
+    kinds, members = words().tiles.exchanges, subject.entry.members
+    exchanges = (row for row in members if str(row.value).rpartition("::")[2] in kinds)
     exchange = next(exchanges, None)
     threads = subject.first(words().members.threads)
     if facts is None or exchange is None or threads is None or not subject.bindings:

@@ -115,12 +115,8 @@ def _benchmarks(bindings: tuple[FamilyBinding, ...], cub: Cub) -> tuple[Benchmar
     sites = {binding.site for binding in bindings}
     if not sites:
         return ()
-    return tuple(
-        benchmark
-        for algorithm in bound(cub.bindings)
-        for benchmark in algorithm.benchmarks
-        if benchmark.site in sites
-    )
+    benchmarks = (row for algorithm in bound(cub.bindings) for row in algorithm.benchmarks)
+    return tuple(benchmark for benchmark in benchmarks if benchmark.site in sites)
 
 
 # "cuda::std::int8_t", "::cuda::std::plus<>", "std::int8_t"

@@ -218,12 +218,8 @@ def ignored_axes(
 
 def chosen_benchmarks(version: BoundVersion, pattern: re.Pattern[str]) -> list[BenchmarkBinding]:
     """Returns the bound benchmarks whose names match `-R` at their start."""
-    return [
-        benchmark
-        for algorithm in bound(version)
-        for benchmark in algorithm.benchmarks
-        if pattern.match(benchmark.name)
-    ]
+    benchmarks = (row for algorithm in bound(version) for row in algorithm.benchmarks)
+    return [benchmark for benchmark in benchmarks if pattern.match(benchmark.name)]
 
 
 def _lacks(benchmark: BenchmarkBinding, axis: str) -> bool:
