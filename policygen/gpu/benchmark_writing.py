@@ -114,9 +114,8 @@ class NewSource:
     @cached_property
     def _names(self) -> SourceNames:
         binding = self.run.binding.model_copy(update={"axes": self.run.axes})
-        return source_names(
-            self.own.benchmark, binding, self._constants, OPERATOR, self.policy.words
-        )
+        benchmark, declared = self.own.benchmark, self.policy.words
+        return source_names(benchmark, binding, self._constants, OPERATOR, declared)
 
     @cached_property
     def _vectors(self) -> dict[str, FilledVector]:
@@ -126,14 +125,9 @@ class NewSource:
     @property
     def _unlisted_types(self) -> dict[str, AxisType]:
         """Types for which NVBench has no string, by their axis value."""
-        type_names = knowledge().written.types
-        return {
-            value_named(type_): type_
-            for axis, type_ in self._types_by_axis.items()
-            if axis != OPERATOR
-            and value_named(type_) not in type_names
-            and not is_constant(type_.name)
-        }
+        types = (type_ for axis, type_ in self._types_by_axis.items() if axis != OPERATOR)
+        named = {value_named(type_): type_ for type_ in types if not is_constant(type_.name)}
+        return {name: named[name] for name in named if name not in knowledge().written.types}
 
     @property
     def _aliases(self) -> dict[str, str]:

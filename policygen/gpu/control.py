@@ -234,9 +234,8 @@ class Controller:
         for number in range(count):
             correct = [function for function in variants if opened.verdicts.get(function) is None]
             for chunk in _chunks(round_order(opened.base, correct, number, seed)):
-                taken, repeats, is_slow = self._chunk(
-                    opened, chunk, min(int(repeats_left), self._watch.repeats)
-                )
+                most_repeats = min(int(repeats_left), self._watch.repeats)
+                taken, repeats, is_slow = self._chunk(opened, chunk, most_repeats)
                 repeats_left -= repeats
                 repeated += repeats * len(taken)
                 throttled += is_slow * len(taken)

@@ -445,15 +445,13 @@ def ask_public(
     workloads: dict[Point, PublicWorkload] = {}
     for selector in selectors:
         fields, rules = read_aggregate(structs, selector.selector.policy), field_rules(selector)
+        site = selector.site.name
         for (point, _), whole in policies.items():
             if point[0] == selector.benchmark.name:
                 sizes = element_sizes(selector.benchmark, rules, whole.sizes)
-                varied = _varied_tiles(
-                    selector.site.name, whole.fields, rules, sizes, point, version
-                )
-                workloads[point] = PublicWorkload(
-                    selector, fields, whole, point, arch, rules, varied
-                )
+                varied = _varied_tiles(site, whole.fields, rules, sizes, point, version)
+                meaning = (selector, fields, whole, point, arch, rules, varied)
+                workloads[point] = PublicWorkload(*meaning)
     return workloads
 
 

@@ -104,9 +104,8 @@ def space_of(benchmark: BenchmarkBinding, given: Sequence[ParameterRange] = ()) 
     if not benchmark.parameters:
         raise InputError(f"{benchmark.name} has no search space and therefore no variants")
     if given:
-        if unknown := [
-            parameter.label for parameter in given if parameter.label not in benchmark.parameters
-        ]:
+        labels = [parameter.label for parameter in given]
+        if unknown := [label for label in labels if label not in benchmark.parameters]:
             raise InputError(
                 f"{benchmark.name} has no parameter {', '.join(unknown)}",
                 f"It has: {', '.join(benchmark.parameters)}",

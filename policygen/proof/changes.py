@@ -220,12 +220,9 @@ def _with_computed_leaks(
     points: dict[int, dict[str, set[Point]]] = {}
     siblings: dict[int, int] = {}
     for row in unassigned:
-        candidates = [
-            entry
-            for entry in entries
-            if entry.place.header in context.headers.get(row.benchmark, ())
-            and _may_compute(entry, row.arch)
-        ]
+        headers = context.headers.get(row.benchmark, ())
+        own = (entry for entry in entries if entry.place.header in headers)
+        candidates = [entry for entry in own if _may_compute(entry, row.arch)]
         own_arch = max((entry.arch for entry in candidates), key=arch_number, default=row.arch)
         if row.arch in (own_arch, context.tuned) or row.arch not in ladder():
             continue
@@ -233,15 +230,10 @@ def _with_computed_leaks(
         points.setdefault(id(group[0]), {}).setdefault(row.arch, set()).add(row.point)
         siblings[id(group[0])] = len(group)
     for entry in entries:
-        leaks = [
-            Leak(
-                arch=arch,
-                workloads=len(points[id(entry)][arch]),
-                bound=_upper_bound(entry.place.args, arch),
-                among=siblings[id(entry)],
-            )
-            for arch in sorted(points.get(id(entry), ()), key=arch_number)
-        ]
+        leaks = []
+        for arch in sorted(points.get(id(entry), ()), key=arch_number):
+            bound, count = _upper_bound(entry.place.args, arch), len(points[id(entry)][arch])
+            leaks.append(Leak(arch=arch, workloads=count, bound=bound, among=siblings[id(entry)]))
         yield entry.model_copy(update={"leaks": tuple(leaks)}) if leaks else entry
 
 

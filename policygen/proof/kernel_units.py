@@ -153,16 +153,12 @@ def tuned(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> tupl
     """
     old_families = (family for header in before for family in header.tunings)
     content_by_key = {(family.path, family.arch): _content(family) for family in old_families}
-    return tuple(
-        family
-        for header in after
-        for family in header.tunings
-        if content_by_key.get((family.path, family.arch)) != _content(family)
-        and (
-            (family.path, family.arch) in content_by_key
-            or any(entry.specific for entry in family.entries)
-        )
-    )
+    different: list[Family] = []
+    for family in (family for header in after for family in header.tunings):
+        old = content_by_key.get((family.path, family.arch))
+        is_known = old is not None or any(entry.specific for entry in family.entries)
+        different += [family] if is_known and old != _content(family) else []
+    return tuple(different)
 
 
 def unread(

@@ -269,9 +269,7 @@ def remarks(
 ) -> tuple[str, ...]:
     """Reports what users should know about a tree's bindings for some, or all, of its headers."""
     compiled, messages = library_types(cub.library).compiled, []
-    if not any(
-        cub.version == release or cub.version.startswith(f"{release}.") for release in compiled
-    ):
+    if not any(f"{cub.version}.".startswith(f"{release}.") for release in compiled):
         messages.append(
             f"{cub.called} {cub.version} is not one of the versions that the bindings were"
             f" compiled with ({', '.join(compiled)}); the nearest version's are used"

@@ -114,14 +114,10 @@ def unasked(headers: Sequence[TuningHeader], tried: Sequence[SiteQuery]) -> tupl
     bound_names = {
         (query.site.scope, binding.name) for query in tried for binding, _ in query.families
     }
-    return tuple(
-        dict.fromkeys(
-            f"{family.namespace}::{family.name}"
-            for header in headers
-            for family in header.families
-            if family.specializations and (family.namespace, family.name) not in bound_names
-        )
-    )
+    families = (family for header in headers for family in header.families)
+    specialized = (family for family in families if family.specializations)
+    names = dict.fromkeys((family.namespace, family.name) for family in specialized)
+    return tuple("::".join(name) for name in names if name not in bound_names)
 
 
 def add_reachability(
