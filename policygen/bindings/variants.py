@@ -36,7 +36,11 @@ def variant_parameters(
 
     The search space is the one in the bindings or one that the user provides with the results.
     """
-    values = label_values(label)
+    values = parse_label(label)
+    if values is None:
+        raise InputError(
+            f"{shortened(label)} is not a variant label", "For example: ipt_19.tpb_512"
+        )
     values_by_parameter = {parameter.label: parameter.values for parameter in space}
     for name, value in values.items():
         if name not in benchmark.parameters:
@@ -49,16 +53,6 @@ def variant_parameters(
                 "If a wider range was searched, name its source or cccl_meta_bench.csv"
                 " with --bench.",
             )
-    return values
-
-
-def label_values(label: str) -> dict[str, int]:
-    """Parses a label into values by parameter, whatever these are; raises if it is not a label."""
-    values = parse_label(label)
-    if values is None:
-        raise InputError(
-            f"{shortened(label)} is not a variant label", "For example: ipt_19.tpb_512"
-        )
     return values
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from threading import Lock
 
 from policygen.bindings.load import axis_type, is_constant
-from policygen.bindings.variants import label_values
 from policygen.cache import digest
 from policygen.errors import InputError, MissingToolError, Problems, ProcessError, SourceError
 from policygen.gpu.compiling import is_code_error, library_in, reason
@@ -25,7 +24,7 @@ from policygen.installation import add
 from policygen.model.arch import arch_number
 from policygen.model.benchmarks import Benchmark
 from policygen.model.trees import BoundVersion, Cub
-from policygen.model.workload import BASE, axis_name, in_words
+from policygen.model.workload import BASE, axis_name, in_words, parse_label, shortened
 from policygen.paths import cache_folder, write_atomically
 from policygen.process import threads, workers_of
 from policygen.proof.compile import (
@@ -72,7 +71,11 @@ class CheckoutBenchmark:
         """Return the macros of a variant; raise InputError if its parameters do not match."""
         if label == BASE:
             return BASE_MACROS
-        values = label_values(label)
+        values = parse_label(label)
+        if values is None:
+            raise InputError(
+                f"{shortened(label)} is not a variant label", "For example: ipt_19.tpb_512"
+            )
         parameters = self.benchmark.parameters
         labels = [parameter.label for parameter in parameters]
         if set(values) != set(labels):

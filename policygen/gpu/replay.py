@@ -12,7 +12,6 @@ from random import Random
 
 import numpy as np
 
-from policygen.bindings.variants import label_values
 from policygen.errors import InputError
 from policygen.gpu.strategies import (
     AskedVariant,
@@ -24,7 +23,7 @@ from policygen.gpu.strategies import (
     nearest,
 )
 from policygen.model.searches import BestVariant, ReplayedSpace, ReplayedWorkload, ReplayRun
-from policygen.model.workload import BASE, as_label, axis_name, parse_label
+from policygen.model.workload import BASE, as_label, axis_name, parse_label, shortened
 from policygen.results.cases import Case, Part
 from policygen.results.database import Floats
 from policygen.results.imported import rows_of
@@ -214,7 +213,11 @@ def starts_in(domain: Domain, labels: Sequence[str]) -> tuple[Values, ...]:
     starts: dict[Values, None] = {}
     ranges = domain.ranges
     for label in labels:
-        parsed = label_values(label)
+        parsed = parse_label(label)
+        if parsed is None:
+            raise InputError(
+                f"{shortened(label)} is not a variant label", "For example: ipt_19.tpb_512"
+            )
         if parsed.keys() != ranges.keys():
             raise InputError(
                 f"{label} has different parameters than the space", f"It has: {', '.join(ranges)}"
