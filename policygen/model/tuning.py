@@ -278,14 +278,12 @@ def leaf_paths(aggregates: Aggregates, name: str, within: str = "") -> Iterator[
 
 def used_families(chains: Sequence[PolicyChain], scope: str, arch: str) -> frozenset[str]:
     """Returns the families that an architecture's policy reads, according to the source."""
-    for chain in chains:
-        if chain.namespace == scope:
-            fitting = [
-                policy for policy in chain.policies if arch_number(policy.arch) <= arch_number(arch)
-            ]
-            if fitting:
-                newest = max(fitting, key=lambda policy: arch_number(policy.arch))
-                return frozenset(use.family for use in newest.uses)
+    number = arch_number(arch)
+    for chain in (chain for chain in chains if chain.namespace == scope):
+        fitting = [policy for policy in chain.policies if arch_number(policy.arch) <= number]
+        if fitting:
+            newest = max(fitting, key=lambda policy: arch_number(policy.arch))
+            return frozenset(use.family for use in newest.uses)
     return frozenset()
 
 
