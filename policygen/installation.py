@@ -39,24 +39,19 @@ def clone() -> Path | None:
 
 
 def add(extra: str) -> str:
-    """Returns the command that installs an extra, such as `pip install 'policygen[cuda]'`."""
-    return _install(f"[{extra}]")
+    """Returns the command that installs an extra, such as `pip install 'policygen[cuda]'`.
+
+    An empty name stands for what all commands require.
+    """
+    folder = clone()
+    options, name = ("", NAME) if folder is None else (" --editable", nearby(folder))
+    requirement = f"{name}[{extra}]" if extra else name
+    return f"{pip()} install{options} {shlex.quote(requirement)}"
 
 
 def of_release(names: Iterable[str], release: str) -> str:
     """Returns the command that installs packages of one release: `13.5`."""
     return f"{pip()} install {' '.join(shlex.quote(f'{name}=={release}.*') for name in names)}"
-
-
-def again() -> str:
-    """Returns the command that installs policygen's requirements."""
-    return _install("")
-
-
-def _install(extra: str) -> str:
-    folder = clone()
-    options, name = ("", NAME) if folder is None else (" --editable", nearby(folder))
-    return f"{pip()} install{options} {shlex.quote(f'{name}{extra}')}"
 
 
 def pip() -> str:

@@ -337,7 +337,9 @@ def for_child(temporary: Path, *, network: bool = False) -> dict[str, str]:
     environment = os.environ
     variables = {name: environment[name] for name in _PASSED if name in environment}
     variables |= {name: _absolute(environment[name]) for name in _FOLDERS if name in environment}
-    if _is_program(compiler := environment.get(_COMPILER, "")):
+    compiler = environment.get(_COMPILER, "")
+    # It must be named without its folder, or by an absolute path.
+    if compiler and (os.sep not in compiler or Path(compiler).is_absolute()):
         variables[_COMPILER] = compiler
     if network:
         variables |= {
@@ -369,11 +371,6 @@ def named_folder(name: str, environment: Mapping[str, str] | None = None) -> Pat
 def _absolute(folders: str) -> str:
     """Removes relative folders: `/usr/bin:.::bin` → `/usr/bin`; empty ones are relative."""
     return os.pathsep.join(folder for folder in folders.split(os.pathsep) if os.path.isabs(folder))  # noqa: PTH117  as it is written
-
-
-def _is_program(name: str) -> bool:
-    """Returns whether a program is named without its folder or by an absolute path."""
-    return bool(name) and (os.sep not in name or Path(name).is_absolute())
 
 
 class Stopped(KeyboardInterrupt):

@@ -54,14 +54,8 @@ def follow(futures: Mapping["Future[Any]", str], phase: str, progress: Progress 
         if progress:
             # Executors start futures in the order of submission.
             running = takewhile(lambda future: future.running() or future.done(), remaining)
-            progress(
-                HowFar(
-                    phase,
-                    total - len(remaining),
-                    total,
-                    tuple(remaining[future] for future in running),
-                )
-            )
+            names = tuple(remaining[future] for future in running)
+            progress(HowFar(phase, total - len(remaining), total, names))
 
     with stopping(lambda: _stop_note(futures, phase)):
         tell()

@@ -68,15 +68,12 @@ def markdown(text: str) -> str:
     escaped = visible(_SPACE.sub(" ", text).strip(" "))
     escaped = re.sub(r"&(?=[#\w])", "&amp;", escaped)
     escaped = _MARKDOWN.sub(r"\\\g<0>", escaped)
-    escaped = _BLOCK.sub(lambda match: _escaped_block(match[0]), escaped)
+    if mark := _BLOCK.match(escaped):  # a list number is escaped after its digits
+        end = mark.end() if mark[0].isdigit() else 0
+        escaped = f"{escaped[:end]}\\{escaped[end:]}"
     escaped = _LINK.sub(rf"\g<0>{_ZERO_WIDTH_SPACE}", escaped)
     # GitHub renders "$" as mathematics even if it is escaped.
     return escaped.replace("<", "&lt;").replace("$", "&#36;")
-
-
-def _escaped_block(mark: str) -> str:
-    """Escapes a list number after its digits."""
-    return f"{mark}\\" if mark.isdigit() else f"\\{mark}"
 
 
 def code(text: str) -> str:

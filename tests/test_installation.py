@@ -28,7 +28,7 @@ def pip_on_path(monkeypatch):
 def test_a_clone_is_installed_from_where_it_is(monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT)
     assert installation.add("cuda") == "pip install --editable '.[cuda]'"
-    assert installation.again() == "pip install --editable ."
+    assert installation.add("") == "pip install --editable ."
     monkeypatch.chdir(ROOT.parent)
     assert installation.add("cuda") == f"pip install --editable '{ROOT.name}[cuda]'"
     monkeypatch.chdir(tmp_path)
@@ -39,7 +39,7 @@ def test_a_clone_is_installed_from_where_it_is(monkeypatch, tmp_path):
 def test_a_package_is_installed_by_its_name():
     assert installation.clone() is None
     assert installation.add("cuda") == "pip install 'policygen[cuda]'"
-    assert installation.again() == "pip install policygen"
+    assert installation.add("") == "pip install policygen"
 
 
 @pytest.mark.usefixtures("packaged")

@@ -33,9 +33,8 @@ from policygen.model.audits import (
 )
 from policygen.model.plans import Plan
 from policygen.model.selection import EntryPlace, ResolvedRow
-from policygen.model.trees import Cub
 from policygen.opening import read_bytes
-from policygen.planning.measured import arch_of, gpu_name, gpu_names, say_arch
+from policygen.planning.measured import check_gpus
 from policygen.portable import nearby
 from policygen.proof.ask import compiler_of
 from policygen.proof.lint_rules import RULES, choose, lint
@@ -247,22 +246,20 @@ def audit_lint(
 
 
 def sources_of(scan: Scan, headers: Sequence[str] = ()) -> dict[str, HeaderSource]:
-    """Returns the bytes of each header that has families, by name."""
-    paths = _paths(scan.cub, headers)
-    names = sorted({family.header for family in scan.families})
-    return {name: HeaderSource(nearby(paths[name]), read_bytes(paths[name])) for name in names}
+    """Returns the bytes of each header that has families, by name.
 
-
-def _paths(cub: Cub, headers: Sequence[str]) -> dict[str, Path]:
-    """Returns the paths of headers by name. Headers named as files override those of the tree."""
-    tree_headers = () if cub.found == "header" else trees.tuning_headers(cub)
+    Headers named as files override those of the tree.
+    """
+    tree_headers = () if scan.cub.found == "header" else trees.tuning_headers(scan.cub)
     files: dict[str, Path] = {}
     for path in (Path(name) for name in headers if Path(name).is_file()):
         if files.setdefault(path.name, path) != path:
             raise InputError(
                 f"two headers are named {path.name}", "Give their paths one at a time."
             )
-    return {path.name: path for path in tree_headers} | files
+    paths = {path.name: path for path in tree_headers} | files
+    names = sorted({family.header for family in scan.families})
+    return {name: HeaderSource(nearby(paths[name]), read_bytes(paths[name])) for name in names}
 
 
 # Filling gaps from results.
@@ -273,25 +270,15 @@ def _filled_by(session: Session, document: Coverage, ranking: Ranked) -> Coverag
 
     The plans are proved in the same way as those of `plan` and `apply`, which reject what fails.
     """
-    options_by_arch = [
-        Options(arch=arch, rules=ranking.rules) for arch in _archs_measured(ranking, document.archs)
+    plans = [
+        plan_ranked(session, ranking, Options(arch=arch, rules=ranking.rules)).plan
+        for arch in _archs_measured(ranking, document.archs)
     ]
-    plans = [plan_ranked(session, ranking, options).plan for options in options_by_arch]
     fillable, unfilled = planned(document.cells, plans)
     return document.model_copy(update={"fillable": fillable, "unfilled": unfilled})
 
 
 def _archs_measured(ranking: Ranked, archs: Sequence[str]) -> list[str]:
     """Returns the architectures that the databases have results for; raises if there are none."""
-    gpus = {workload.gpu: arch_of(workload) for workload in ranking.top.workloads}
-    measured = [arch for arch in archs if arch in gpus.values()]
-    if not measured:
-        unknown = [
-            gpu_name(gpu) for gpu, arch_of_gpu in sorted(gpus.items()) if arch_of_gpu is None
-        ]
-        remedy = "Name the architecture that was measured: --arch sm90"
-        raise InputError(
-            f"the results are from {gpu_names(gpus)}, but --arch is {', '.join(archs)}",
-            say_arch(unknown[0], archs[0]) if unknown else remedy,
-        )
-    return measured
+    remedy = "Name the architecture that was measured: --arch sm90"
+    return check_gpus(ranking.top.workloads, archs, remedy)

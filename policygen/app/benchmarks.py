@@ -129,7 +129,11 @@ def new_benchmark(
     assert own_workload is not None
     ranges = _ranges(root, own_workload)
     header = header_of(opened.cub.own)
-    generated = _source(opened.cub, own_workload, ranges, header)
+    (call,) = workloads(own_workload.benchmark, opened.cub.bindings)
+    (run,) = runs_of(opened.cub, call)
+    run = replace(run, axes=runtime_axes(own_workload))
+    policy = _policy(opened.cub, own_workload, call.values)
+    generated = NewSource(own_workload, run, policy, ranges, header)
     files = {source: generated.text.encode(), binding: binding_text(name, generated).encode()}
     if header is not None:
         header_copy = source.parent / header
@@ -203,20 +207,6 @@ def _ranges(root: Path, own_workload: OwnBinding) -> tuple[ParameterRange, ...]:
             "policygen bench --check lists all differences.",
         )
     return match.parameters
-
-
-def _source(
-    cub: Cub, own_workload: OwnBinding, ranges: tuple[ParameterRange, ...], header: str | None
-) -> NewSource:
-    (workload,) = workloads(own_workload.benchmark, cub.bindings)
-    (run,) = runs_of(cub, workload)
-    return NewSource(
-        own_workload,
-        replace(run, axes=runtime_axes(own_workload)),
-        _policy(cub, own_workload, workload.values),
-        ranges,
-        header,
-    )
 
 
 def _policy(

@@ -1,6 +1,6 @@
 """The headers that a change concerns, before and after it."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -113,8 +113,7 @@ def find_change(session: Session, text: str | None) -> TreeChange:
     after = read_tree(cub, names) if names else ReadTree(cub, (), {}, ())
     before = read_before(base, names)
     unread = (*before.errors, *after.errors)
-    unread_headers = {Path(error.path).name for error in unread}
-    before, after = (_without(side, unread_headers) for side in (before, after))
+    before, after = _read_on_both(before, after)
     tunings = {*paths_after.values(), *paths_before.values()}
     beside = _headers_beside(base_cub, cub, tunings)
     return TreeChange(base, before, after, contents, tuple(remarks), unread, beside)
@@ -127,13 +126,10 @@ def _headers_beside(before: Cub, after: Cub, tunings: Set[Path]) -> dict[str, He
         if tunings.isdisjoint(sides):
             old, new = (read_bytes(path) if path.is_file() else b"" for path in sides)
             if line := first_difference(sides[1].name, old, new):
-                beside[_path_in_tree(after, sides[1])] = HeaderChange(sides[1], old, new, line)
+                path = sides[1]
+                root = next(top for top in after.include_folders if path.is_relative_to(top))
+                beside[path.relative_to(root).as_posix()] = HeaderChange(path, old, new, line)
     return beside
-
-
-def _path_in_tree(cub: Cub, path: Path) -> str:
-    root = next(folder for folder in cub.include_folders if path.is_relative_to(folder))
-    return path.relative_to(root).as_posix()
 
 
 def compared_sides(change: TreeChange) -> tuple[ReadTree, ReadTree, AskedArchs]:
@@ -147,9 +143,9 @@ def compared_sides(change: TreeChange) -> tuple[ReadTree, ReadTree, AskedArchs]:
         names = bound_headers(after.cub.bindings)
         for cub in (before.cub, after.cub):
             names &= {path.name for path in trees.tuning_headers(cub)}
-        before, after = (read_tree(side.cub, sorted(names)) for side in (before, after))
-        unread = {Path(error.path).name for error in (*before.errors, *after.errors)}
-        before, after = (_without(side, unread) for side in (before, after))
+        before, after = _read_on_both(
+            *(read_tree(side.cub, sorted(names)) for side in (before, after))
+        )
         contents = [read_bytes(path) for side in (before, after) for path in side.paths.values()]
     return before, after, _archs(before, after, contents)
 
@@ -166,10 +162,12 @@ def _archs(before: ReadTree, after: ReadTree, contents: Sequence[bytes]) -> Aske
     return asked_archs(contents, (*archs, *compiler_of(after.cub).archs))
 
 
-def _without(side: ReadTree, names: Collection[str]) -> ReadTree:
-    """Leaves headers out of a tree: those that cannot be read on a side."""
-    headers = tuple(header for header in side.headers if header.name not in names)
-    return replace(side, headers=headers)
+def _read_on_both(*sides: ReadTree) -> Iterator[ReadTree]:
+    """Leaves headers out of both sides: those that cannot be read on a side."""
+    unread = {Path(error.path).name for side in sides for error in side.errors}
+    for side in sides:
+        headers = tuple(header for header in side.headers if header.name not in unread)
+        yield replace(side, headers=headers)
 
 
 def read_before(base: Base, names: Sequence[str]) -> ReadTree:

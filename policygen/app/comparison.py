@@ -14,7 +14,7 @@ from policygen.errors import InputError, Problems, plural
 from policygen.model.arch import arch_number
 from policygen.model.machine_code import Units
 from policygen.model.plans import Plan
-from policygen.model.selection import EntryPlace, ResolvedRow, Spot
+from policygen.model.selection import EntryPlace, Spot
 from policygen.model.trees import Cub
 from policygen.model.tuning import Entry, Family, TuningHeader
 from policygen.model.workload import Point, point_name
@@ -252,11 +252,9 @@ class Touch:
 
     changed: frozenset[Spot]
     """Workloads that get different values."""
-    decided: frozenset[Spot]
-    """Workloads decided by an entry that changed, but with the same values."""
-    asked: frozenset[Spot]
-    """Workloads that the compiler resolved. On the same architectures, nothing is known about
-    others.
+    untouched: frozenset[Spot]
+    """Workloads that get the same values from entries that did not change. Nothing is known about
+    workloads that the compiler did not resolve.
     """
     archs: frozenset[str]
     """The architectures that were resolved. On other architectures, no policy reads what changed.
@@ -266,9 +264,7 @@ class Touch:
 
     def reaches(self, spot: Spot) -> bool:
         """Returns whether a workload must be compiled."""
-        if spot[1] not in self.archs:
-            return False
-        return spot in self.changed or spot in self.decided or spot not in self.asked
+        return spot[1] in self.archs and spot not in self.untouched
 
 
 # Which workloads a change can touch.
@@ -345,11 +341,10 @@ def _resolve_sides(
     names: frozenset[str],
     archs: Sequence[str],
     progress: Progress | None,
-) -> tuple[frozenset[Spot], frozenset[Spot], frozenset[Spot]] | None:
-    """Returns the workloads with changed values, those that a changed entry decides, and all."""
-    nothing: frozenset[Spot] = frozenset()
+) -> tuple[frozenset[Spot], frozenset[Spot]] | None:
+    """Returns the workloads with changed values, and those that the change does not touch."""
     if not archs:
-        return nothing, nothing, nothing
+        return frozenset(), frozenset()
     where = Filter(archs=tuple(archs))
     rows_by_side = []
     for side in (before, after):
@@ -359,22 +354,18 @@ def _resolve_sides(
         rows_by_side.append({(row.point, row.arch): row for row in resolution.rows})
     old, new = rows_by_side
     spots = frozenset(old.keys() | new.keys())
-    changed = frozenset(spot for spot in spots if _values(old, spot) != _values(new, spot))
+    same = {spot for spot in old.keys() & new.keys() if old[spot].values == new[spot].values}
     places = (
         {EntryPlace.of(c.family, c.before) for c in entries if c.before} | _heirs(before, names),
         {EntryPlace.of(c.family, c.after) for c in entries if c.after} | _heirs(after, names),
     )
-    decided = frozenset(
+    decided = {
         spot
-        for spot in spots
+        for spot in same
         for rows, touched_places in zip((old, new), places, strict=True)
-        if spot in rows and rows[spot].entry in touched_places
-    )
-    return changed, decided - changed, spots
-
-
-def _values(rows: Mapping[Spot, ResolvedRow], spot: Spot) -> object:
-    return rows[spot].values if spot in rows else None
+        if rows[spot].entry in touched_places
+    }
+    return spots - same, frozenset(same - decided)
 
 
 def _heirs(side: ReadTree, names: frozenset[str]) -> set[EntryPlace]:
@@ -461,8 +452,7 @@ def find_changed_code(
 
     With `everything`, compiles all workloads of the changed headers.
     """
-    axes_filter = Filter((), "", where.axes, ())
-    chosen = Chosen(axes_filter.pattern, axes_filter.values, everything=False)
+    chosen = Chosen(re.compile(""), where.values, everything=False)
     tools = Tools.of(toolchain)
     compiles = choose_compiles(session.cub, base, chosen, (arch,), tools)
     if not everything:
@@ -472,8 +462,7 @@ def find_changed_code(
         amount = plural(len(spots), "workload is", "workloads are")
         session.note(f"{amount} compiled before and after; choose among them with -R and -a")
     with threads(workers_of(jobs)) as executor:
-        folder: Path = cache_folder()
-        compiler = KernelCompiler(tools, folder, executor, session.progress)
+        compiler = KernelCompiler(tools, cache_folder(), executor, session.progress)
         sides = compile_sides(compiles.before, compiles.after, spots, compiler)
     different, unchanged, refused = {}, [], {}
     for spot in spots:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from policygen.app.filters import EVERYTHING, Filter, parse_regex
+from policygen.app.filters import EVERYTHING, Filter
 from policygen.app.inputs import ResultFiles, check_other, nothing_matches, open_inputs
 from policygen.cache import file_sha256
 from policygen.errors import InputError, listed
@@ -48,7 +48,7 @@ from policygen.results.decisions import ChosenFrom, ChosenRow, Store
 from policygen.results.export import export, point_ratios, score_cells
 from policygen.results.imported import check_alike, imported_facts
 from policygen.results.merge import merge
-from policygen.results.ranking import ANY, Warnings, open_cases, rank
+from policygen.results.ranking import ANY, Warnings, open_cases
 from policygen.results.samples import Decoder
 from policygen.results.score import SampleReader, score_case
 from policygen.results.sessions import split
@@ -72,17 +72,9 @@ def rank_variants(
     The choices are recorded in the store `record`. `explain` adds their reasons.
     """
     with open_inputs(results) as files:
-        document = rank(
-            files.databases,
-            pattern=results.where.pattern,
-            axes=results.where.values,
-            top=top or rules.candidates + 1,
-            alpha=alpha,
-            rules=rules,
-            current=current,
-            declared=files.declared,
-            confirm_with=files.confirm,
-            explain=explain,
+        most = top or rules.candidates + 1
+        document = files.rank(
+            rules, results.where, top=most, alpha=alpha, current=current, explain=explain
         )
         workloads = tuple(files.named(workload) for workload in document.workloads)
         warnings = tuple(map(files.named_warning, document.warnings))
@@ -125,10 +117,12 @@ def describe_databases(results: ResultFiles) -> DbInfo:
     """Describes what databases hold, and how long the search took."""
     if results.where.axes:
         raise InputError("db info takes no -a", "It lists all axes with their values.")
-    document = describe(expand(results.files), parse_regex(results.where.regex))
-    if results.where.regex and not any(database.tables for database in document.databases):
+    warnings = Warnings()
+    with open_all(expand(results.files)) as databases:
+        infos = tuple(_database(file, results.where.pattern, warnings) for file in databases)
+    if results.where.regex and not any(database.tables for database in infos):
         raise nothing_matches(results.where, results.files)
-    return document
+    return DbInfo(databases=infos, warnings=warnings.all)
 
 
 KINDS: dict[str, Literal["csv", "parquet"]] = {".csv": "csv", ".parquet": "parquet"}
@@ -310,14 +304,7 @@ def report_search(results: ResultFiles, rules: Rules | None = None) -> SearchRep
     """Reports what searches or measurements found for each workload, and how."""
     rules, where, warnings = rules or Rules(), results.where, Warnings()
     with open_inputs(results) as files:
-        ranked = rank(
-            files.databases,
-            pattern=where.pattern,
-            axes=where.values,
-            top=MOST_ROWS + 1,
-            rules=rules,
-            declared=files.declared,
-        )
+        ranked = files.rank(rules, where, top=MOST_ROWS + 1)
         for warning in ranked.warnings:
             warnings.add(warning)
         scored = [results.reported(workload) for workload in ranked.workloads]
@@ -354,14 +341,6 @@ def strategy_matrix(
 
 
 # What databases hold: algorithms, workloads, GPUs, versions, rows, failures, and time spent.
-
-
-def describe(paths: Sequence[Path], pattern: re.Pattern[str] = ANY) -> DbInfo:
-    """Describes some databases."""
-    warnings = Warnings()
-    with open_all(paths) as databases:
-        infos = tuple(_database(database, pattern, warnings) for database in databases)
-    return DbInfo(databases=infos, warnings=warnings.all)
 
 
 def _database(database: Database, pattern: re.Pattern[str], warnings: Warnings) -> DatabaseInfo:

@@ -22,6 +22,7 @@ from policygen.model.databases import (
     ImportedParameter,
     ImportedWorkload,
 )
+from policygen.model.records import grouped
 from policygen.model.trees import Cub
 from policygen.model.tuning import spell
 from policygen.model.workload import BASE, Point, point_of
@@ -293,15 +294,12 @@ def _document(
 
 def _files(suite: TunedSuite, tuned: Sequence[TunedFile]) -> Iterator[ImportedFile]:
     """Yields each file once; it may be of several kernels."""
-    by_path: dict[Path, list[TunedFile]] = {}
-    for file in tuned:
-        by_path.setdefault(file.path, []).append(file)
     sizes = {
         file.path: kernel.sizes[index]
         for kernel in suite.kernels
         for index, file in enumerate(kernel.files)
     }
-    for path, kernel_files in by_path.items():
+    for path, kernel_files in grouped(tuned, lambda file: file.path).items():
         file = kernel_files[0]
         yield ImportedFile(
             path=str(path),
@@ -336,11 +334,8 @@ def _workload(kernel: TunedKernel) -> ImportedWorkload:
 
 def _failures(refused: Iterable[RefusedRun]) -> Iterator[ImportedFailure]:
     """Groups failures by reason, most frequent first."""
-    runs_by_reason: dict[tuple[str, str], list[RefusedRun]] = {}
-    for run in refused:
-        runs_by_reason.setdefault((run.failure.kind, run.failure.reason), []).append(run)
-    for kind, reason in sorted(runs_by_reason, key=lambda key: (-len(runs_by_reason[key]), key)):
-        runs = runs_by_reason[kind, reason]
+    groups = grouped(refused, lambda run: (run.failure.kind, run.failure.reason))
+    for (kind, reason), runs in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
         yield ImportedFailure(
             kind=kind,
             reason=reason,
@@ -352,9 +347,7 @@ def _failures(refused: Iterable[RefusedRun]) -> Iterator[ImportedFailure]:
 
 def _left_out(omitted: Iterable[LeftOut]) -> Iterator[ImportedLeftOut]:
     """Groups omitted points by algorithm and reason, sorted by both."""
-    groups: dict[tuple[str, str], list[LeftOut]] = {}
-    for entry in omitted:
-        groups.setdefault((entry.algorithm, entry.reason), []).append(entry)
+    groups = grouped(omitted, lambda entry: (entry.algorithm, entry.reason))
     for (algorithm, reason), group in sorted(groups.items(), key=lambda item: item[0]):
         first = group[0]
         yield ImportedLeftOut(

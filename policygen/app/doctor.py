@@ -14,7 +14,7 @@ from policygen import __version__, settings, trees
 from policygen.app.session import STORE, readable_store
 from policygen.errors import MissingToolError, PolicygenError, ProcessError, plural
 from policygen.gpu.measuring_checks import measuring_checks
-from policygen.installation import Requirement, add, again, clone, of_release, requirements
+from policygen.installation import Requirement, add, clone, of_release, requirements
 from policygen.libraries import parts
 from policygen.model.machine import (
     Check,
@@ -105,7 +105,7 @@ def _packages(required: Sequence[Requirement]) -> Check:
     """Checks the packages that every command needs."""
     unmet, needed_by = [each for each in required if not each.fits], ("every command",)
     if unmet:
-        return _check("packages", "missing", _describe_unmet(unmet), needed_by, again())
+        return _check("packages", "missing", _describe_unmet(unmet), needed_by, add(""))
     return passed_check("packages", f"all {len(required)} that policygen needs", needed_by)
 
 
@@ -160,42 +160,35 @@ WRITING = ("apply", "undo", "db choose --record")
 def check_places(cub: str | None) -> Iterator[Check]:
     """Checks the selected tree, other trees by kind of place, the cache, and the store."""
     folder = Path.cwd()
-    yield _selected_tree(cub, folder)
-    yield _fetched(trees.headers_folder(folder))
+    yield probe_check("tree", READING, partial(_selected_tree, cub, folder))
+    yield probe_check("fetched", (), partial(_fetched, trees.headers_folder(folder)))
     for kind, where in (
         ("checkout", "around this folder"),
         ("wheel", "installed for this Python"),
         ("toolkit", "in CUDA_HOME, CUDA_PATH, beside nvcc or in /usr/local/cuda"),
     ):
-        yield _other_trees(kind, where, folder)
-    yield _cache()
-    yield _store()
+        yield probe_check(kind, (), partial(_other_trees, kind, where, folder))
+    yield probe_check("cache", CACHING, _cache)
+    yield probe_check("store", WRITING, _store)
 
 
-def _selected_tree(cub: str | None, folder: Path) -> Check:
-    try:
-        tree = trees.find_any(cub, folder)
-    except PolicygenError as error:
-        return failed_check("tree", READING, error)
-    if tree is None:
+def _selected_tree(cub: str | None, folder: Path) -> Check | str:
+    if (tree := trees.find_any(cub, folder)) is None:
         return _check("tree", "missing", "no CUB", READING, _fetch())
-    return passed_check("tree", tree_line(tree), READING)
+    return tree_line(tree)
 
 
 def _fetch() -> str:
     return f"policygen headers fetch {shipped().default}"
 
 
-def _fetched(folder: Path) -> Check:
-    try:
-        versions = fetched(folder, None)
-        used = {current(folder, library) for library in shipped().libraries}
-        descriptions = [_version(folder, version, used) for version in versions]
-    except PolicygenError as error:
-        return failed_check("fetched", (), error)
+def _fetched(folder: Path) -> Check | str:
+    versions = fetched(folder, None)
+    used = {current(folder, library) for library in shipped().libraries}
+    descriptions = [_version(folder, version, used) for version in versions]
     if not descriptions:
         return _check("fetched", "optional", f"none in {nearby(folder)}", (), _fetch())
-    return passed_check("fetched", f"{', '.join(descriptions)} in {nearby(folder)}")
+    return f"{', '.join(descriptions)} in {nearby(folder)}"
 
 
 def _version(folder: Path, version: str, used: Container[str | None]) -> str:
@@ -204,22 +197,14 @@ def _version(folder: Path, version: str, used: Container[str | None]) -> str:
     return f"{version} ({', '.join(notes)})" if notes else version
 
 
-def _other_trees(kind: str, where: str, folder: Path) -> Check:
-    try:
-        cubs = all_found(folder)[kind]
-    except PolicygenError as error:
-        return failed_check(kind, (), error)
-    if not cubs:
-        return _check(kind, "optional", f"none {where}")
-    words = (f"{cub.called} {cub.version}, {nearby(Path(cub.root))}" for cub in cubs)
-    return passed_check(kind, "; ".join(words))
+def _other_trees(kind: str, where: str, folder: Path) -> Check | str:
+    cubs = all_found(folder)[kind]
+    words = "; ".join(f"{cub.called} {cub.version}, {nearby(Path(cub.root))}" for cub in cubs)
+    return words or _check(kind, "optional", f"none {where}")
 
 
-def _cache() -> Check:
-    try:
-        folder = cache_folder()
-    except PolicygenError as error:
-        return failed_check("cache", CACHING, error)
+def _cache() -> Check | str:
+    folder = cache_folder()
     place = next(ancestor for ancestor in (folder, *folder.parents) if ancestor.exists())
     try:
         if not place.is_dir():
@@ -230,10 +215,10 @@ def _cache() -> Check:
         detail = f"{nearby(folder)} cannot be written: {error.strerror or 'it is not a folder'}"
         return _check("cache", "broken", detail, CACHING, "export POLICYGEN_CACHE=FOLDER")
     if place != folder:
-        return passed_check("cache", f"{nearby(folder)}, not made yet, writable", CACHING)
+        return f"{nearby(folder)}, not made yet, writable"
     count, size = _size(folder)
     amount = f"{_bytes(size)} in {plural(count, 'file')}"
-    return passed_check("cache", f"{nearby(folder)}, {amount}, writable", CACHING)
+    return f"{nearby(folder)}, {amount}, writable"
 
 
 def _size(folder: Path) -> tuple[int, int]:
@@ -263,7 +248,7 @@ def _bytes(size: float) -> str:
     return f"{size:.1f} GiB"
 
 
-def _store() -> Check:
+def _store() -> Check | str:
     """Checks the store of applies in this folder.
 
     A store that may belong to someone else is not read.
@@ -274,17 +259,14 @@ def _store() -> Check:
     if (store := readable_store(None)) is None:
         detail = f"{STORE} may belong to someone else and is not read"
         return _check("store", "optional", detail, (), f"policygen status --store {STORE}")
-    try:
-        applies = [entry.state for entry in history(store)]
-    except PolicygenError as error:
-        return failed_check("store", WRITING, error)
+    applies = [entry.state for entry in history(store)]
     if not all(os.access(path, os.W_OK) for path in (store, store.absolute().parent)):
         detail = f"{STORE} cannot be written"
         return _check("store", "broken", detail, WRITING, f"chmod u+w {STORE} .")
     applies_in_words = plural(len(applies), "apply", "applies")
     summary = f"{applies_in_words}, {applies.count('applied')} of them in a tree"
     size = _bytes(store.stat().st_size)
-    return passed_check("store", f"{STORE}, {size}, {summary}, writable", WRITING)
+    return f"{STORE}, {size}, {summary}, writable"
 
 
 SASS = ("verify-sass", "review --run-sass", "demo")
@@ -322,13 +304,17 @@ def check_tools() -> Iterator[Check]:
 
 
 def probe_check(
-    name: str, needed_by: tuple[str, ...], probe: Callable[[], str], remedy: str | None = None
+    name: str,
+    needed_by: tuple[str, ...],
+    probe: Callable[[], Check | str],
+    remedy: str | None = None,
 ) -> Check:
-    """Builds a check from the result of a probe."""
+    """Runs a probe, which returns a check, or the details of one that passed."""
     try:
-        return passed_check(name, probe(), needed_by)
+        result = probe()
     except PolicygenError as error:
         return failed_check(name, needed_by, error, remedy)
+    return passed_check(name, result, needed_by) if isinstance(result, str) else result
 
 
 def _compile_kernel(toolchain: Toolchain) -> str:

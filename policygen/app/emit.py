@@ -90,7 +90,7 @@ def emit_selectors(
             ranking.workloads(compiler.version), algorithms, compiler.version
         )
         if not force:
-            check_gpus(selected, target)
+            check_gpus(selected, [target])
         judged = with_base_checks(session, selected, target)
         tuned = emitter.emit([ranking.files.named(workload) for workload in judged])
     all_actions = [
@@ -394,8 +394,6 @@ def _emitted(action: Action) -> EmitAction:
 
 # Checks that tuned workloads get their policy, and that all others get CUB's.
 
-Wrong = list[str]
-
 
 def questions(tuned: Sequence[TunedSelector], namespace: str, include: str) -> list[Question]:
     """Asks about the same workloads, through the header's selectors."""
@@ -414,9 +412,9 @@ def questions(tuned: Sequence[TunedSelector], namespace: str, include: str) -> l
 
 def judge(
     tuned: Sequence[TunedSelector], selected_policies: Policies, arch: str
-) -> tuple[EmitProof, Wrong]:
+) -> tuple[EmitProof, list[str]]:
     """Compares what the header's selectors return with what they should return."""
-    wrong: Wrong = []
+    wrong: list[str] = []
     changed, compared = 0, 0
     archs: set[str] = set()
     for selector in tuned:

@@ -124,6 +124,30 @@ class Inputs:
                 warning = warning.model_copy(update={"database": database, "row": None})
         return warning
 
+    def rank(
+        self,
+        rules: Rules,
+        where: Filter = EVERYTHING,
+        *,
+        top: int,
+        alpha: float = 1.0,
+        current: str | None = None,
+        explain: bool = False,
+    ) -> DbTop:
+        """Scores the variants of the selected workloads, and chooses among them by the rules."""
+        return rank(
+            self.databases,
+            pattern=where.pattern,
+            axes=where.values,
+            top=top,
+            alpha=alpha,
+            rules=rules,
+            current=current,
+            declared=self.declared,
+            confirm_with=self.confirm,
+            explain=explain,
+        )
+
     def check_values(self, where: Filter, *others: Path) -> None:
         """Raises an error if `-a` names a value that no database, `others` included, has."""
         chosen = {axis_name(axis): values for axis, values in where.values.items()}
@@ -355,13 +379,7 @@ def ranked(results: ResultFiles, rules: Rules, note: Note) -> Iterator[Ranked]:
     if not results.files:
         raise InputError("no database given", "Name one: --db cccl_meta_bench.db")
     with open_inputs(results) as files:
-        top = rank(
-            files.databases,
-            top=rules.candidates + 1,
-            rules=rules,
-            declared=files.declared,
-            confirm_with=files.confirm,
-        )
+        top = files.rank(rules, top=rules.candidates + 1)
         tell_warnings([files.named_warning(warning) for warning in top.warnings], note)
         workloads = [results.reported(workload) for workload in top.workloads]
         selected, left_out = split(workloads, results.where.pattern, results.where.values)

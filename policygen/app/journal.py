@@ -42,21 +42,17 @@ def find_apply(
         for applied in reversed(journal.applies()):
             if applied.state != "applied" or applied.root.resolve() != root.resolve():
                 continue
-            plan = _plan_of(applied, store)
-            if not archs or plan.options.arch in archs:
+            document = document_of(applied)
+            if document is None:
+                raise InputError(
+                    f"{store}: apply {applied.id} was written by another version of policygen and"
+                    " cannot be verified",
+                    "Undo it, and apply it again.",
+                )
+            if not archs or document.plan.options.arch in archs:
                 files = journal.files_of(applied.id)
-                return plan, {Path(file.path).name: file.before for file in files}
+                return document.plan, {Path(file.path).name: file.before for file in files}
     return None
-
-
-def _plan_of(applied: AppliedRecord, store: Path) -> Plan:
-    if document := document_of(applied):
-        return document.plan
-    raise InputError(
-        f"{store}: apply {applied.id} was written by another version of policygen and cannot be"
-        " verified",
-        "Undo it, and apply it again.",
-    )
 
 
 def document_of(applied: AppliedRecord) -> Applied | None:

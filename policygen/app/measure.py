@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from policygen.app.filters import Filter
 from policygen.app.measured_workloads import (
@@ -49,7 +48,7 @@ from policygen.gpu.compiling import (
     work_folder,
 )
 from policygen.gpu.control import Controller, controlling, worker_command
-from policygen.gpu.database_writer import About
+from policygen.gpu.database_writer import About, RowSpot
 from policygen.gpu.device import Failure, GpuFacts
 from policygen.gpu.machine import find_gpu
 from policygen.gpu.measured_rows import (
@@ -69,7 +68,6 @@ from policygen.gpu.rounds import (
     runtime_spots,
 )
 from policygen.gpu.statistics import (
-    PointTimes,
     judged,
     noises,
     score_noise,
@@ -164,21 +162,22 @@ def measure_variants(
                 plain = worker_command(effort.gpu, runners[0], runtime)
                 with controller.aside():
                     keep_achieved(tool, session, rows, selected, successes, plain, where.accepts)
-        return _document(
-            session.cub,
-            toolchain,
-            effort,
-            arch=gpu.arch,
-            driver=driver,
-            gpu=label,
-            database=None if database is None else str(database),
-            workloads=tuple(workloads),
-            seconds=time.monotonic() - started,
-            compiling=compile_seconds,
-        )
+        seconds = compile_seconds, time.monotonic() - started
+        card = gpu.arch, label, driver
+        return _document(session.cub, toolchain, effort, card, database, workloads, seconds)
 
 
-def _document(cub: Cub, toolchain: Toolchain, effort: Effort, **measured: Any) -> MeasuredVariants:
+def _document(
+    cub: Cub,
+    toolchain: Toolchain,
+    effort: Effort,
+    card: tuple[str, str, str],
+    database: Path | None,
+    workloads: Sequence[MeasuredWorkload],
+    seconds: tuple[float, float],
+) -> MeasuredVariants:
+    """Builds the document; `card` is architecture, GPU and driver."""
+    arch, gpu, driver = card
     return MeasuredVariants(
         cub=cub,
         toolchain=f"nvcc {toolchain.version}",
@@ -188,7 +187,13 @@ def _document(cub: Cub, toolchain: Toolchain, effort: Effort, **measured: Any) -
         processes=effort.processes,
         rounds=effort.rounds,
         seed=effort.seed,
-        **measured,
+        arch=arch,
+        gpu=gpu,
+        driver=driver,
+        database=None if database is None else str(database),
+        workloads=tuple(workloads),
+        compiling=seconds[0],
+        seconds=seconds[1],
     )
 
 
@@ -221,6 +226,8 @@ def _measure_chosen(task: _MeasuringTask, point: Point) -> MeasuredWorkload:
         return MeasuredWorkload.of(point, variants=(), problem=problems[0])
     restarts_before = task.controller.ended
     results: list[tuple[WorkloadTask, Findings]] = []
+    spots: list[RowSpot] = []
+    declared: dict[tuple[str, str, str], tuple[str, ...]] = {}
     for run, unit in zip(task.chosen.opened.runs, _successes(task.results), strict=True):
         base, *variants = unit.functions
         points = tuple(runtime_spots(run, unit.inputs, task.where.accepts))
@@ -236,10 +243,12 @@ def _measure_chosen(task: _MeasuringTask, point: Point) -> MeasuredWorkload:
             progress=task.session.progress,
         )
         results.append((workload_task, findings))
+        measured_points = [
+            point for point in workload_task.points if str(point) not in findings.skipped
+        ]
+        spots += [point.spot for point in measured_points]
+        declared |= workload_task.declared
         if task.effort.method == "events":
-            measured_points = [
-                point for point in workload_task.points if str(point) not in findings.skipped
-            ]
             # Variants ran in few processes, so base runs in more to estimate its noise.
             measure_noise(
                 task.controller,
@@ -251,7 +260,7 @@ def _measure_chosen(task: _MeasuringTask, point: Point) -> MeasuredWorkload:
                 declared=workload_task.declared,
                 progress=task.session.progress,
             )
-    times = _times(task, results)
+    times = times_of(task.rows, spots, declared)  # from this run and earlier ones
     labels = [
         variant.variant for workload_task, _ in results[:1] for variant in workload_task.variants
     ]
@@ -272,24 +281,6 @@ def _measure_chosen(task: _MeasuringTask, point: Point) -> MeasuredWorkload:
         throttled=sum(findings.throttled for _, findings in results),
         restarts=task.controller.ended - restarts_before,
     )
-
-
-def _times(
-    task: _MeasuringTask, results: Sequence[tuple[WorkloadTask, Findings]]
-) -> list[PointTimes]:
-    """Returns the database's times for the measured points, from this run and earlier ones."""
-    spots = [
-        point.spot
-        for workload_task, findings in results
-        for point in workload_task.points
-        if str(point) not in findings.skipped
-    ]
-    declared = {
-        key: values
-        for workload_task, _ in results
-        for key, values in workload_task.declared.items()
-    }
-    return times_of(task.rows, spots, declared)
 
 
 def _failures(
@@ -492,18 +483,9 @@ def measure_checkout(
                 progress=measuring,
             )
             workloads.append(_summarize(task, rows, findings, labels))
-        return _document(
-            opened.cub,
-            toolchain,
-            effort,
-            arch=gpu.arch,
-            driver=facts.driver,
-            gpu=facts.label,
-            database=None if database is None else str(database),
-            workloads=tuple(workloads),
-            seconds=time.monotonic() - started,
-            compiling=compile_seconds,
-        )
+        seconds = compile_seconds, time.monotonic() - started
+        card = gpu.arch, facts.label, facts.driver
+        return _document(opened.cub, toolchain, effort, card, database, workloads, seconds)
 
 
 def _facts(toolchain: Toolchain, arch: str, folder: Path, effort: Effort) -> GpuFacts:

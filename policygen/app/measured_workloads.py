@@ -163,24 +163,20 @@ def _choose(opened: OpenedWorkload, options: VariantsWanted) -> ChosenWorkload:
         counts = SpaceCounts(classified.variants, classified.valid, len(classified.distinct))
     else:
         counts = classifier.counts()
-        classified = _draw(classifier, counts.distinct, options)
+        if options.count is not None:
+            classified = classifier.draw(options.count, options.seed)
+        elif counts.distinct <= MOST:
+            classified = classifier.classify()
+        else:
+            raise InputError(
+                f"it has {counts.distinct:,} distinct variants, too many to compile them all",
+                "Limit them with --count, or name some with --variant.",
+            )
     labels = [variant.label for variant in classified.distinct if not variant.is_base]
     candidates = opened.candidates(labels)
     base = tuple(variant.label for variant in classified.distinct if variant.is_base)
     candidates = replace(candidates, base=base + candidates.base)
     return ChosenWorkload(opened, counts, classified, candidates, requested)
-
-
-def _draw(classifier: Classifier, distinct: int, options: VariantsWanted) -> ClassifiedVariants:
-    """Returns all variants, or the requested number of distinct ones."""
-    if options.count is None:
-        if distinct > MOST:
-            raise InputError(
-                f"it has {distinct:,} distinct variants, too many to compile them all",
-                "Limit them with --count, or name some with --variant.",
-            )
-        return classifier.classify()
-    return classifier.draw(options.count, options.seed)
 
 
 def compile_lot(

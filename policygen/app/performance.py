@@ -567,21 +567,12 @@ def _header_policies(
         (overlay(header.path.name, header.text), *session.cub.include_folders),
         {},
     )
-    questions, progress = list(_questions(header, meanings, include)), session.progress
+    questions = []
+    for meaning in {point[0]: meaning for point, meaning in meanings.items()}.values():
+        own, paths = meaning.selector, tuple(path for path, _ in leaves(meaning.fields))
+        name = f"::{header.namespace}::{own.selector.name}{own.instantiated}"
+        questions.append(Question(own.site, own.benchmark, name, paths, includes=(include,)))
+    progress = session.progress
     return ask_policies(
         questions, tree, toolchain, archs=(arch,), std=header.std, progress=progress
     )
-
-
-def _questions(
-    header: EmittedSelectors, meanings: dict[Point, PublicWorkload], include: str
-) -> Iterator[Question]:
-    by_benchmark = {point[0]: meaning for point, meaning in meanings.items()}
-    for meaning in by_benchmark.values():
-        bound_selector = meaning.selector
-        paths = tuple(path for path, _ in leaves(meaning.fields))
-        name = bound_selector.selector.name
-        selector = f"::{header.namespace}::{name}{bound_selector.instantiated}"
-        yield Question(
-            bound_selector.site, bound_selector.benchmark, selector, paths, includes=(include,)
-        )

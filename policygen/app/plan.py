@@ -27,6 +27,7 @@ from policygen.bindings.recorded import benchmark_of
 from policygen.errors import InputError, PolicygenError, plural
 from policygen.headers.user.policies import SINCE, selector_for, takes_selectors
 from policygen.model.plans import Action, Given, Named, Options, Plan, Way
+from policygen.model.records import grouped
 from policygen.model.results import Rules, ScoredWorkload
 from policygen.model.selection import InputChange
 from policygen.model.trees import FOUND_BY_STORE, Cub, numbers
@@ -104,7 +105,7 @@ def plan_ranked(
     version = session.cub.bindings.release
     workloads = results.workloads(version)
     if not options.force:
-        check_gpus(workloads, options.arch)
+        check_gpus(workloads, [options.arch])
     names = headers_of_benchmarks({row.algorithm for row in workloads}, session.cub.bindings)
     compiler = open_compiler(session.cub, names, progress=session.progress)
     workloads = with_measured_bases(session, workloads, compiler, options.arch, measured_on)
@@ -225,11 +226,12 @@ def find_ways(rejecting: Rejecting) -> tuple[tuple[Way, ...], tuple[str, ...]]:
     Only the benchmarks with the best scores are examined, because each takes some compiles. What
     cannot be resolved is omitted.
     """
-    rejected: dict[str, list[Action]] = {}
-    for action in rejecting.plan.actions:
-        useful = action.variant and not action.legacy and rejecting.counts(action)
-        if action.decision == "reject" and useful:
-            rejected.setdefault(action.benchmark, []).append(action)
+    useful = (
+        action
+        for action in rejecting.plan.actions
+        if action.decision == "reject" and action.variant and not action.legacy
+    )
+    rejected = grouped(filter(rejecting.counts, useful), lambda action: action.benchmark)
     best = {
         name: max(action.scores[0] if action.scores else 0.0 for action in actions)
         for name, actions in rejected.items()
@@ -267,7 +269,7 @@ def _emit_alternatives(
     words = choosing(rejecting.given, rejecting.plan.options, f"{name}$", _axes(rejecting, taken))
     words += ["-o", OWN]
     if supported:
-        command, description = Typed(session)("emit", *words), SELECTOR
+        command, description = command_line(session, "emit", *words), SELECTOR
     else:
         prefix = "" if cub else f"policygen headers fetch {newest} && "
         command = prefix + shlex.join(["policygen", "emit", *words, "--cub", newest])
@@ -316,21 +318,15 @@ _FLAGS = ("without_samples", "accept_unconfirmed")
 _CHOICES = ("reach", "collisions", "provenance", "legacy")
 
 
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """Builds commands for the tree and the store of a session."""
-
-    session: Session
-
-    def __call__(self, *words: str, store: bool = False, writes: bool = False) -> str:
-        """Returns a command line with the named tree. Commands that write must name the tree."""
-        cub, store_path = self.session.cub, self.session.store
-        origin = cub.found
-        options = ["--cub", cub.root] if origin in {"--cub", FOUND_BY_STORE} else []
-        if writes and not cub.is_named:
-            options = ["--cub", cub.version if origin == "cub_headers" else cub.root]
-        options += ["--store", str(store_path)] if store and str(store_path) != STORE else []
-        return shlex.join(["policygen", *words, *options])
+def command_line(session: Session, *words: str, store: bool = False, writes: bool = False) -> str:
+    """Returns a command for a session's tree and store. Commands that write must name the tree."""
+    cub, store_path = session.cub, session.store
+    origin = cub.found
+    options = ["--cub", cub.root] if origin in {"--cub", FOUND_BY_STORE} else []
+    if writes and not cub.is_named:
+        options = ["--cub", cub.version if origin == "cub_headers" else cub.root]
+    options += ["--store", str(store_path)] if store and str(store_path) != STORE else []
+    return shlex.join(["policygen", *words, *options])
 
 
 def given_of(results: ResultFiles, measured_on: str | None) -> Given:

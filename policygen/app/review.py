@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from policygen import trees
@@ -9,7 +10,6 @@ from policygen.app.change import (
     TreeChange,
     all_compared,
     compared_sides,
-    find_base_tree,
     find_change,
     review_inputs,
 )
@@ -17,9 +17,9 @@ from policygen.app.effect import applied_effect
 from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles, open_inputs, parse_gpus
 from policygen.app.journal import find_apply
-from policygen.app.plan import Typed, given_or_told, planning, unlike
+from policygen.app.plan import command_line, given_or_told, planning, unlike
 from policygen.app.resolve import ask_reach, ask_values
-from policygen.app.sass import SassCompiles, compare_earlier, tell_earlier
+from policygen.app.sass import SassCompiles, compare_earlier
 from policygen.app.session import Session
 from policygen.bindings.words import ladder
 from policygen.errors import InputError
@@ -72,7 +72,6 @@ from policygen.proof.uncovered import (
 from policygen.proof.unreachable import Reachability
 from policygen.proof.values import compare_resolutions
 from policygen.results.nvbench import is_results
-from policygen.results.ranking import rank
 from policygen.results.together import evidence, variants_of
 from policygen.steps import Progress
 from policygen.textdiff import unified
@@ -280,11 +279,6 @@ def _diffs(change: TreeChange) -> tuple[HeaderDiff, ...]:
     )
 
 
-def tell_sass(session: Session, base: str | None = None) -> SassCompiles:
-    """Returns what a review's machine code comparison would compile, and how long that takes."""
-    return tell_earlier(session, find_base_tree(session, base)[0])
-
-
 def _without_compiler(
     cub: Cub,
     change: TreeChange,
@@ -405,7 +399,7 @@ def _commands(
     run_sass: bool,
 ) -> tuple[str, ...]:
     """Returns the commands that make the change and reproduce this review."""
-    typed, commands = Typed(session), []
+    typed, commands = partial(command_line, session), []
     base_options = ["--base", base] if base else []
     if plan is not None:
         words = planning(given_or_told(plan), plan.options)
@@ -531,7 +525,7 @@ def find_evidence(
     results = ResultFiles(databases, gpus={**plan_archs, **gpus})
     instead = {action.point: action.next_best for action in written.actions}
     with open_inputs(results) as inputs:
-        top = rank(inputs.databases, rules=rules, declared=inputs.declared, top=1)
+        top = inputs.rank(rules, top=1)
         workloads = [results.reported(workload) for workload in top.workloads]
         archs = {arch for workload in workloads if (arch := arch_of(workload))}
         version = written.after.cub.bindings

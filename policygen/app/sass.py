@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from policygen.app.change import Base, find_base, no_base
+from policygen.app.change import Base, find_base, find_base_tree, no_base
 from policygen.app.comparison import (
     EARLIER,
     Chosen,
@@ -78,7 +78,9 @@ def verify_sass(
     tools = find_kernel_tools(session.cub, archs_given, hipcc)
     benchmark_checkout = _checkout(session.root, where.pattern, nvbench) if benchmarks else None
     chosen = Chosen(where.pattern, where.values, everything, benchmark_checkout)
-    archs = where.archs or _default_archs(before, tools.archs)
+    target = before.plan.options.arch if before and before.plan else ""
+    # By default the tuned architecture, to see its changes, and those that should be unchanged.
+    archs = where.archs or ((target, EARLIER) if target in tools.archs else ())
     compiles = choose_compiles(session.cub, before, chosen, archs, tools)
     if chosen.named or save is not None:
         compiles = replace(compiles, meant=meant(before.plan if before else None))
@@ -114,9 +116,9 @@ def compare_earlier(
     return result.model_copy(update={"whole": True})
 
 
-def tell_earlier(session: Session, base: Base) -> SassCompiles:
-    """Estimates what `compare_earlier` would compile, without compiling."""
-    return _estimate(*_compiles_since(session, base), None)
+def tell_earlier(session: Session, base: str | None = None) -> SassCompiles:
+    """Estimates what a review would compile to compare machine code, and how long that takes."""
+    return _estimate(*_compiles_since(session, find_base_tree(session, base)[0]), None)
 
 
 def _compiles_since(session: Session, base: Base) -> tuple[Compiles, KernelTools]:
@@ -124,13 +126,6 @@ def _compiles_since(session: Session, base: Base) -> tuple[Compiles, KernelTools
     chosen = Chosen(re.compile(""), {}, everything=False)
     compiles = choose_compiles(session.cub, base, chosen, (), tools)
     return narrowed(compiles, session.progress), tools
-
-
-def _default_archs(base: Base | None, compilable: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the tuned architecture, to see its changes, and those that should be unchanged."""
-    plan = base.plan if base else None
-    target = plan.options.arch if plan else None
-    return (target, EARLIER) if target in compilable and target else ()
 
 
 def _estimate(compiles: Compiles, tools: KernelTools, jobs: int | None) -> SassCompiles:

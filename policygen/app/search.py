@@ -48,6 +48,7 @@ from policygen.gpu.statistics import judged, noises, rung_times, score_noise, ti
 from policygen.gpu.strategies import STRATEGIES, AskedVariant, StrategyName, Values, make_strategy
 from policygen.gpu.units import runner_text
 from policygen.model.measured import SkippedPoint
+from policygen.model.records import grouped
 from policygen.model.results import Rules
 from policygen.model.searches import (
     Campaign,
@@ -387,11 +388,9 @@ def _finalists(search: WorkloadSearch, rows: MeasuringSession) -> Iterator[Final
 
 def _failures(search: WorkloadSearch) -> Iterator[SearchFailure]:
     """Groups failures by kind. Variants that equal the base policy do not count as failures."""
-    kinds: dict[str, list[tuple[str, str]]] = {}
-    for label, (kind, reason) in search.failed.items():
-        kinds.setdefault(kind, []).append((label, reason))
+    kinds = grouped(search.failed.items(), lambda failure: failure[1][0])
     for kind, failures in kinds.items():
-        label, reason = failures[0]
+        label, (_, reason) = failures[0]
         fields = {"kind": kind, "count": len(failures), "variant": label, "reason": reason}
         yield SearchFailure.model_validate(fields)
 

@@ -86,7 +86,10 @@ def _find_by_store(named: Path | None, note: Note) -> Cub | None:
     store, default = readable_store(named), find_any(None, Path.cwd())
     if store is None or (default and default.is_named):
         return None
-    changed = _changed_trees(store)
+    changed: list[Cub] = []
+    for root in changed_roots(store):
+        with suppress(InputError):  # it is no longer there
+            changed.append(open_tree(root, FOUND_BY_STORE))
     if len(changed) > 1:
         rows = "".join(f"\n    {nearby(Path(tree.root))}" for tree in changed)
         raise InputError(
@@ -95,18 +98,9 @@ def _find_by_store(named: Path | None, note: Note) -> Cub | None:
         )
     if not changed or (default and Path(default.root).samefile(changed[0].root)):
         return None
-    root = nearby(Path(changed[0].root))
-    note(f"no tree given: using {root}, the only one that {store} has changed")
+    name = nearby(Path(changed[0].root))
+    note(f"no tree given: using {name}, the only one that {store} has changed")
     return changed[0]
-
-
-def _changed_trees(store: Path) -> tuple[Cub, ...]:
-    """Returns the trees that the store has changed and that are still there."""
-    changed: list[Cub] = []
-    for root in changed_roots(store):
-        with suppress(InputError):
-            changed.append(open_tree(root, FOUND_BY_STORE))
-    return tuple(changed)
 
 
 def check_named(cub: Cub) -> None:

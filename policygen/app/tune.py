@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 
 from policygen import __version__, rendering
 from policygen.app.apply import apply_plan
-from policygen.app.effect import Planned
 from policygen.app.emit import emit_selectors
 from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles
@@ -202,6 +201,9 @@ def example_files(cub: Cub, emitted: Emitted, header: Path) -> dict[Path, str]:
     arguments = (a.text if a.is_type else when[a.parameter] for a in selector.arguments)
     instantiated = f"<{', '.join(arguments)}>" if selector.arguments else ""
     program, inputs = example_names(header)
+    call_header = [run.benchmark.call_header] if run.benchmark.call_header else []
+    further = {*run.binding.includes, *axis_headers(run.workload, cub.bindings)}
+    included = [*call_header, *sorted(further)]
     values = {
         "version": __version__,
         "algorithm": own_workload.call.algorithm,
@@ -209,7 +211,7 @@ def example_files(cub: Cub, emitted: Emitted, header: Path) -> dict[Path, str]:
         "file": program.name,
         "header": header.name,
         "inputs": inputs.name,
-        "includes": [f"<{name}>" for name in _includes(run) if name != own_header],
+        "includes": [f"<{name}>" for name in included if name != own_header],
         "own": own_header,
         "axes": [axis_declaration(a, t, cub.bindings) for a, t in workload.values.items()],
         "roles": own_workload.benchmark.roles,
@@ -230,30 +232,17 @@ def example_files(cub: Cub, emitted: Emitted, header: Path) -> dict[Path, str]:
     }
 
 
-def _includes(run: WorkloadRun) -> Iterator[str]:
-    if run.benchmark.call_header:
-        yield run.benchmark.call_header
-    yield from sorted({*run.binding.includes, *axis_headers(run.workload, run.cub.bindings)})
-
-
 def _parts(run: WorkloadRun) -> list[str]:
     """Returns the code that makes the inputs, with everything that it needs."""
     folder = rendering.folder("templates") / "measure"
     texts = {name: (folder / f"{name}.cuh").read_text(encoding="utf-8") for name in PARTS}
     words = {w for b in run.binding.buffers.values() for w in _WORD.findall(b.fill or "")}
-    needed = _needed_parts(texts, words)
-    return [texts[name] for name in PARTS if name in needed]
-
-
-def _needed_parts(texts: dict[str, str], words: set[str]) -> set[str]:
     defined = {name: {*_DEFINED.findall(text)} for name, text in texts.items()}
-    needed, waiting = {PARTS[0]}, words
-    while (
-        newly_needed := {n for n, definitions in defined.items() if definitions & waiting} - needed
-    ):
+    needed = {PARTS[0]}
+    while newly_needed := {n for n, definitions in defined.items() if definitions & words} - needed:
         needed |= newly_needed
-        waiting = {word for name in newly_needed for word in _WORD.findall(texts[name])}
-    return needed
+        words = {word for name in newly_needed for word in _WORD.findall(texts[name])}
+    return [texts[name] for name in PARTS if name in needed]
 
 
 POLICY = "own/kernel_policy.cuh.j2"
@@ -297,7 +286,12 @@ def kernel_header(
         cub = cub.model_copy(update={"includes": folders, "dialect": FAMILIES, "own": maker})
         kernel_session = replace(session, cub=cub, named=Path(folder) / "policygen.db")
         planned = plan_tunings(kernel_session, results, Options(arch=arch, rules=rules or Rules()))
-        applied = apply_plan(kernel_session, _with_later(planned), write=False)
+        # Later architectures without a policy of their own inherit, as in a new header.
+        remarks = served(planned.plan, planned.compiler.sources.headers)
+        later = tuple(arch for archs in remarks.values() for arch in archs)
+        options = planned.plan.options.model_copy(update={"reaches": later})
+        plan = planned.plan.model_copy(update={"options": options})
+        applied = apply_plan(kernel_session, replace(planned, plan=plan), write=False)
     written = applied.changed.get(maker.header)
     after = before if written is None else _join_chain(written.decode(), chain)
     return KernelHeader(
@@ -309,14 +303,6 @@ def kernel_header(
         diff=unified(header.name, header.read_bytes() if header.exists() else b"", after.encode()),
         text=after,
     )
-
-
-def _with_later(planned: Planned) -> Planned:
-    """Lets later architectures without a policy of their own inherit, as in a new header."""
-    remarks = served(planned.plan, planned.compiler.sources.headers)
-    later = tuple(arch for archs in remarks.values() for arch in archs)
-    options = planned.plan.options.model_copy(update={"reaches": later})
-    return replace(planned, plan=planned.plan.model_copy(update={"options": options}))
 
 
 def emitted_kernel(

@@ -33,6 +33,7 @@ from policygen.model.bindings import (
     Unit,
 )
 from policygen.model.own_workload import PREFIX
+from policygen.model.records import grouped
 from policygen.model.trees import BoundVersion, Dialect, OwnFile, Versioned, numbers, side_by_side
 from policygen.model.tuning import Family, TuningHeader
 from policygen.opening import MAX_TOML, load_toml, read_named
@@ -430,10 +431,7 @@ NONE = "none"
 
 def groups(algorithm: str, rows: Iterable[Row]) -> Iterator[Alternatives[Row]]:
     """Groups rows of one kind by name, in their order in the file."""
-    rows_by_name: dict[str, list[Row]] = {}
-    for row in rows:
-        rows_by_name.setdefault(f"{algorithm}/{_name(row)}", []).append(row)
-    for name, peers in rows_by_name.items():
+    for name, peers in grouped(rows, lambda row: f"{algorithm}/{_name(row)}").items():
         yield Alternatives(name, tuple(peers))
 
 
@@ -564,12 +562,11 @@ UNPLAIN = set('<>"\\\n\r')
 
 def with_headers(binding: Binding, folder: Path) -> Binding:
     """Returns a user's binding with absolute paths for the headers that lie beside its file."""
-
-    def located(benchmark: BenchmarkBinding) -> BenchmarkBinding:
+    benchmarks = []
+    for benchmark in binding.benchmarks:
         includes = tuple(_absolute_include(name, folder) for name in benchmark.includes)
-        return benchmark.model_copy(update={"includes": includes})
-
-    return binding.model_copy(update={"benchmarks": tuple(map(located, binding.benchmarks))})
+        benchmarks.append(benchmark.model_copy(update={"includes": includes}))
+    return binding.model_copy(update={"benchmarks": tuple(benchmarks)})
 
 
 def _absolute_include(name: str, folder: Path) -> str:

@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from policygen.bindings.load import Bound, BoundFile, bindings, bound_by_files, serving, types_in
+from policygen.bindings.load import (
+    Bound,
+    BoundFile,
+    bindings,
+    bound_by_files,
+    is_constant,
+    serving,
+    types_in,
+)
 from policygen.errors import InputError
 from policygen.model.bindings import (
     AxisType,
@@ -93,7 +101,17 @@ class OwnMaker(BoundFile):
         workload = own_binding(version)
         if workload is None:
             return algorithms
-        return tuple(_with_own(algorithm, workload) for algorithm in algorithms)
+        return tuple(
+            replace(
+                algorithm,
+                benchmarks=(*algorithm.benchmarks, workload.benchmark),
+                selectors=serving(algorithm.selectors, [workload.benchmark]),
+                runs=(*algorithm.runs, workload.run),
+            )
+            if workload.like in algorithm.benchmarks
+            else algorithm
+            for algorithm in algorithms
+        )
 
     def added_types(self, version: BoundVersion) -> tuple[AxisType, ...]:
         """Returns the types of the workload's file."""
@@ -129,8 +147,14 @@ class OwnMaker(BoundFile):
                 "note": None,
             }
         )
-        # If several are possible, their sub-benchmarks differ in inputs only, which the file sets.
-        run = next(candidate for candidate in runs if _run_matches(candidate, type_names))
+        # Types of the user's own do not matter. If several runs are possible, their sub-benchmarks
+        # differ in inputs only, which the file sets.
+        constants = {axis: name for axis, name in type_names.items() if is_constant(name)}
+        run = next(
+            candidate
+            for candidate in runs
+            if all(value in candidate.workload.get(a, [value]) for a, value in constants.items())
+        )
         own_types = tuple(
             axis_type for axis_type in type_by_axis.values() if axis_type not in self.known
         )
@@ -167,7 +191,7 @@ class OwnMaker(BoundFile):
         for axis_type in self.known:
             if spelling.removeprefix("::") in self._names(axis_type):
                 return axis_type
-        if _is_constant(spelling):
+        if is_constant(spelling):
             return AxisType(name=spelling, cpp=spelling)
         cpp = (
             spelling if spelling.startswith("::") or _BUILT_IN.match(spelling) else f"::{spelling}"
@@ -264,15 +288,6 @@ def header_of(own: OwnFile | None) -> str | None:
     return own.given.header if isinstance(own, OwnMaker) else None
 
 
-def _run_matches(run: RunBinding, type_names: Mapping[str, str]) -> bool:
-    """Returns whether a run matches these constants; types of the user's own do not matter."""
-    return all(
-        type_names[axis] in values
-        for axis, values in run.workload.items()
-        if axis in type_names and _is_constant(type_names[axis])
-    )
-
-
 def _axis_of(buffer: BufferBinding, benchmark: BenchmarkBinding) -> str:
     """Returns the axis of a buffer's element type, or an empty string for counts."""
     text = buffer.type
@@ -280,10 +295,6 @@ def _axis_of(buffer: BufferBinding, benchmark: BenchmarkBinding) -> str:
         text = _WORD.sub(lambda match: benchmark.roles.get(match[0], match[0]), text)
     axes = [name for name in _AXIS.findall(text) if name != OPERATOR]
     return axes[-1] if axes else ""
-
-
-def _is_constant(value: str) -> bool:
-    return value in {"true", "false"} or value.isdigit()
 
 
 @cache
@@ -300,14 +311,3 @@ def own_binding(version: BoundVersion) -> OwnBinding | None:
     model = next(benchmark for benchmark in algorithm.benchmarks if benchmark.name == call.like)
     runs = [run for run in algorithm.runs if model.name in run.benchmarks]
     return replace(maker, known=types_in(version)).make(call, model, runs)
-
-
-def _with_own(algorithm: Bound, workload: OwnBinding) -> Bound:
-    if workload.like not in algorithm.benchmarks:
-        return algorithm
-    return replace(
-        algorithm,
-        benchmarks=(*algorithm.benchmarks, workload.benchmark),
-        selectors=serving(algorithm.selectors, [workload.benchmark]),
-        runs=(*algorithm.runs, workload.run),
-    )

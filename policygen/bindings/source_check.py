@@ -6,14 +6,13 @@ from itertools import chain
 from policygen.bindings.load import Bound, axis_values, is_tested, types
 from policygen.bindings.words import words
 from policygen.model.audits import BenchCheck, BenchDifference, Kind, NotCompared
-from policygen.model.benchmarks import Axis, Benchmark, ParameterRange, SubBenchmark
+from policygen.model.benchmarks import Benchmark, ParameterRange, SubBenchmark
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.trees import BoundVersion, numbers
+from policygen.model.workload import axis_name
 
 ALL = "parameters"
 AXES = "axes"
-MARK = "{ct}"
-"""The mark that follows the name of a compile-time axis; bindings leave it out."""
 
 
 def nearest(cub: str | None, versions: Iterable[str]) -> str:
@@ -90,7 +89,7 @@ def not_compared(benchmark: Benchmark) -> Iterator[NotCompared]:
     if not benchmark.subbenches:
         yield NotCompared(benchmark=benchmark.name, source=benchmark.source, what=AXES)
     axes = [axis for sub in benchmark.subbenches for axis in sub.axes if axis.compile_time]
-    for name in dict.fromkeys(_plain(axis) for axis in axes if not axis.complete):
+    for name in dict.fromkeys(axis_name(axis.name) for axis in axes if not axis.complete):
         yield NotCompared(benchmark=benchmark.name, source=benchmark.source, what=name)
 
 
@@ -121,7 +120,7 @@ def _axes(
     """The order of axes and values is ignored; an incomplete axis is compared by name only."""
     # Axes whose names NVBench generates have no mark.
     type_axes = [axis for axis in sub.axes if axis.compile_time or axis.kind == "type"]
-    axis_by_name = {_plain(axis): axis for axis in type_axes}
+    axis_by_name = {axis_name(axis.name): axis for axis in type_axes}
     for name, old in binding.renamed.items():
         if name not in axis_by_name and old in axis_by_name and old not in values:
             axis_by_name[name] = axis_by_name.pop(old)
@@ -155,7 +154,3 @@ def _difference(
 
 def _range(parameter: ParameterRange) -> str:
     return f"{parameter.start}:{parameter.end}:{parameter.step}"
-
-
-def _plain(axis: Axis) -> str:
-    return axis.name.replace(MARK, "")

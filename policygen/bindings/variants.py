@@ -216,7 +216,14 @@ def expected_values(
         name = value_name(site, member, rule)
         if name is not None:
             values[name] = _expected_value(text, _unit(member, rule), sizes)
-    return values | _scaled_threads(site, family, values, sizes)
+    items = values.get(site.marked)
+    scaled_threads = {
+        name: fitting_threads(rule.unit, threads, items, sizes)
+        for member, rule in family.members.items()
+        if words().members.counts_threads(member) and (name := value_name(site, member, rule))
+        if isinstance(threads := values.get(name), int) and isinstance(items, int)
+    }
+    return values | scaled_threads
 
 
 def kept_members(
@@ -238,19 +245,6 @@ def kept_members(
 def _unit(member: str, rule: MemberRule) -> Unit | None:
     """Returns the unit of a member's count; a unit on threads refers to their items."""
     return None if words().members.counts_threads(member) else rule.unit
-
-
-def _scaled_threads(
-    site: Site, family: FamilyBinding, values: Mapping[str, Value], sizes: Sizes
-) -> dict[str, Value]:
-    """Returns the threads that remain after scaling."""
-    items = values.get(site.marked)
-    return {
-        name: fitting_threads(rule.unit, threads, items, sizes)
-        for member, rule in family.members.items()
-        if words().members.counts_threads(member) and (name := value_name(site, member, rule))
-        if isinstance(threads := values.get(name), int) and isinstance(items, int)
-    }
 
 
 def _expected_value(text: str, unit: Unit | None, sizes: Sizes) -> Value:

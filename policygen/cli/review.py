@@ -9,9 +9,9 @@ from policygen.app.review import (
     read_proofs,
     read_review,
     review_change,
-    tell_sass,
     with_proofs,
 )
+from policygen.app.sass import tell_earlier
 from policygen.cli.options import (
     arch_option,
     base_option,
@@ -81,7 +81,7 @@ def review(
         raise click.UsageError("--dry-run is for --run-sass.")
     proofs = read_proofs(effect, sass, performance)
     if dry_run:
-        compiles = tell_sass(start(cub, store, whole=True, quiet=quiet), base)
+        compiles = tell_earlier(start(cub, store, whole=True, quiet=quiet), base)
         Output(as_json or form == "json", quiet, verbose=False).show(compiles, value_views.compiles)
         return 0
     if source is not None:

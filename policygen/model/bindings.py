@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from policygen.model.records import Record
-from policygen.model.trees import NAMESPACES, OF_FUNCTIONS, Dialect, Library, Versioned, numbers
+from policygen.model.trees import OF_FUNCTIONS, OTHERS, Dialect, Library, Versioned, numbers
 
 NOMINAL = 4
 """Element size in bytes to which scaled counts refer."""
@@ -304,7 +304,7 @@ class Site(Versioned):
     @property
     def scope(self) -> str:
         """The fully qualified namespace: `cub::detail::scan`."""
-        return f"{NAMESPACES.get(self.dialect, 'cub')}::{self.namespace}"
+        return f"{OTHERS.get(self.dialect, 'cub')}::{self.namespace}"
 
 
 class Call(Versioned):

@@ -153,6 +153,12 @@ class ScoredWorkload(Measured):
     """Whether the compiler shows that base had different values than in the plan's tree."""
 
     @property
+    def chosen(self) -> ScoredVariant | None:
+        """The scores of the chosen variant; None if base is kept."""
+        label = self.choice.variant if self.choice else None
+        return next((variant for variant in self.variants if variant.variant == label), None)
+
+    @property
     def is_used(self) -> bool:
         """Whether a variant is chosen for it."""
         return self.choice is not None and self.choice.decision == "use"

@@ -15,10 +15,8 @@ from policygen.untrusted import json_text
 Dialect = Literal["specializations", "selectors", "configs"]
 Library = Literal["cub", "rocprim"]
 OTHERS: Mapping[Dialect, Library] = {"configs": "rocprim"}
-"""Libraries other than CUB by dialect."""
+"""Libraries other than CUB by dialect; a library's name is also its outermost namespace."""
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
-NAMESPACES: Mapping[Dialect, str] = {"configs": "rocprim"}
-"""The outermost namespace of a dialect's headers if it is not CUB's."""
 OF_FUNCTIONS: frozenset[Dialect] = frozenset({"selectors"})
 """Dialects whose entries are returns of a policy selector; elsewhere they belong to families."""
 OF_TYPES: frozenset[Dialect] = frozenset({"configs"})

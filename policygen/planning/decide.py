@@ -543,15 +543,12 @@ def remembered(joint: Iterable[Joint]) -> ChooseTogether:
 
 def chosen_alone(scored: ScoredWorkload) -> ScoredWorkload:
     """Returns a workload's results with only the chosen variant."""
-    choice = scored.choice
-    label = choice.variant if choice else None
+    choice, chosen = scored.choice, scored.chosen
     return scored.model_copy(
         update={
             "choice": choice.model_copy(update={"rejected": ()}) if choice else None,
             "reasoning": None,
-            "variants": tuple(
-                _scores(variant) for variant in scored.variants if variant.variant == label
-            ),
+            "variants": (_scores(chosen),) if chosen else (),
         }
     )
 

@@ -51,7 +51,9 @@ def judge(plan: Plan, compared: Delta[Values], why_not: WhyNot) -> Effect:
             changed.append(_changed(change, role))
             continue
         before, after = dict(change.before) or None, dict(change.after)
-        reason = _unplanned(change, arch)
+        is_earlier = arch_number(change.arch) < arch_number(arch)
+        cause = "an earlier architecture changes" if is_earlier else "it changes, but should not"
+        reason = f"{cause}: {', '.join(changes(before or {}, after))}"
         wrong.append(
             Wrong.of(change.point, arch=change.arch, reason=reason, before=before, after=after)
         )
@@ -75,13 +77,6 @@ def differs(after: Mapping[str, Value], expected: Mapping[str, Value]) -> str:
         if after.get(name) != value
     ]
     return ", ".join(rows)
-
-
-def _unplanned(change: DeltaRow[Values], arch: str) -> str:
-    pairs = ", ".join(changes(change.before, change.after))
-    if arch_number(change.arch) < arch_number(arch):
-        return f"an earlier architecture changes: {pairs}"
-    return f"it changes, but should not: {pairs}"
 
 
 def _changed(change: DeltaRow[Values], role: Role) -> Changed:
@@ -116,18 +111,17 @@ class Oracle(Protocol):
 
 
 def judge_inputs(options: Options, changes: Iterable[InputChange]) -> tuple[InputChange, ...]:
-    """Adds the architectures on which a plan with these options is not to change anything."""
-
-    def leaks(change: InputChange) -> tuple[str, ...]:
-        return tuple(arch for arch in change.archs if not _may_change(options, arch))
-
-    return tuple(change.model_copy(update={"leaks": leaks(change)}) for change in changes)
-
-
-def _may_change(options: Options, arch: str) -> bool:
-    """Returns whether a plan may change what an architecture gets.
+    """Adds the architectures on which a plan with these options is not to change anything.
 
     An unknown architecture is like the last known one before it.
     """
-    number, target = arch_number(known_arch(arch)), arch_number(options.arch)
-    return number == target or (number > target and not options.keeps(known_arch(arch)))
+    target = arch_number(options.arch)
+
+    def may_change(arch: str) -> bool:
+        number = arch_number(known_arch(arch))
+        return number == target or (number > target and not options.keeps(known_arch(arch)))
+
+    return tuple(
+        change.model_copy(update={"leaks": tuple(a for a in change.archs if not may_change(a))})
+        for change in changes
+    )

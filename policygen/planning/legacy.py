@@ -134,10 +134,7 @@ Given = tuple[str, Mapping[str, Value]]
 def shown(selected: Selected) -> Given:
     """Returns what the families give a workload now."""
     if selected.entry is None:
-        return (
-            "the policy of the struct families (no entry decides it)",
-            selected.values,
-        )
+        return "the policy of the struct families (no entry decides it)", selected.values
     family, entry = selected.entry
     return f"{family.header}:{entry.line} {entry_name(family.name, entry.args)}", selected.values
 
@@ -157,19 +154,17 @@ def unlike(actions: Sequence[Action], families: Mapping[Point, Given]) -> list[s
     for action in actions:
         if action.point not in families:
             continue
-        place, values = families[action.point]
-        if pairs := ", ".join(_pairs(action.after or {}, values)):
+        (place, values), returned_values = families[action.point], action.after or {}
+        if pairs := ", ".join(
+            f"{name} {spell(value)}, returned {spell(returned_values[name])}"
+            for name, value in values.items()
+            if returned_values.get(name, value) != value
+        ):
             actions_by_difference.setdefault((place, pairs), []).append(action)
     return [
         f"{place} differs from what is returned for {_names(group)}: {pairs}"
         for (place, pairs), group in actions_by_difference.items()
     ]
-
-
-def _pairs(returned: Mapping[str, Value], families: Mapping[str, Value]) -> Iterator[str]:
-    for name, value in families.items():
-        if name in returned and returned[name] != value:
-            yield f"{name} {spell(value)}, returned {spell(returned[name])}"
 
 
 def _names(group: Sequence[Action]) -> str:

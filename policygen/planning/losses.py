@@ -7,7 +7,6 @@ from math import log
 from policygen.bindings.recorded import version_of
 from policygen.headers.protocol import points_of
 from policygen.model.arch import arch_number, is_amd
-from policygen.model.plans import Reached
 from policygen.model.selection import Delta, DeltaRow, Values
 from policygen.model.tuning import changes as told_changes
 from policygen.model.workload import Point
@@ -51,7 +50,8 @@ def harmed(
         if change.arch != arch or change.point not in unwritten:
             continue
         case, own_point = unwritten[change.point], {change.point}
-        if _chosen_by_other_algorithm(case, change.after, chosen):
+        contradicted = contradicts(case.measurement.benchmark.always, change.after)
+        if contradicted and any(other_algorithm(case, chosen_case) for chosen_case in chosen):
             continue
         header_writes = [write for write in outcome.writes if write.header == case.spot.header]
         takers = [
@@ -61,29 +61,26 @@ def harmed(
             points_of(takers) - own_point or points_of(header_writes) - own_point or own_point
         )
         pairs = ", ".join(told_changes(change.before, change.after))
-        reasons |= dict.fromkeys(
-            affected, f"would change {change.name}, which must not change: {pairs}"
-        )
+        reason = f"would change {change.name}, which must not change: {pairs}"
+        reasons |= dict.fromkeys(affected, reason)
     return reasons
 
 
 def strayed(outcome: Decided, compared: Delta[Values], arch: str) -> dict[Point, str]:
     """Returns written workloads whose entry would change devices unrelated to the target."""
     reasons: dict[Point, str] = {}
-    for change in changed_elsewhere(compared, arch):
+    if not is_amd(arch):
+        return reasons
+    # Other devices may share a target with this one.
+    shared = {id(change) for change in changed_later(compared, arch)}
+    for change in compared.changes:
+        if change.arch == arch or id(change) in shared:
+            continue
         writes = [write for write in outcome.writes if change.point in write.points]
         pairs = ", ".join(told_changes(change.before, change.after))
         reason = f"would change {change.name} on {change.arch}: {pairs}"
         reasons |= dict.fromkeys(points_of(writes or outcome.writes), reason)
     return reasons
-
-
-def _chosen_by_other_algorithm(
-    case: PlacedResult, after: Values, chosen: Sequence[PlacedResult]
-) -> bool:
-    """Whether the call gets an algorithm that only another benchmark measures and chose."""
-    contradicted = contradicts(case.measurement.benchmark.always, after)
-    return contradicted and any(other_algorithm(case, chosen_case) for chosen_case in chosen)
 
 
 _AXIS = re.compile(r"\baxis::(\w+)")
@@ -149,8 +146,13 @@ def _resolve_competition(cases: Cases) -> dict[Point, str]:
     if len(sides) < 2 or not contenders:
         return {}
     if len(contenders) > 1 and len({_base(case) for side in contenders for case in side}) > 1:
+        names = " and ".join(sorted(side[0].measurement.benchmark.name for side in contenders))
+        incomparable = (
+            f"{names} were measured for the same calls on different GPUs or with different"
+            " versions, so their scores are not comparable: give --db only for one of them"
+        )
         return {
-            case.measurement.point: _incomparable_reason(contenders)
+            case.measurement.point: incomparable
             for side in contenders
             for case in side
             if case.used
@@ -193,14 +195,6 @@ def _base(case: PlacedResult) -> tuple[str, ...]:
     return scored.gpu, scored.ctk, version_of(scored.cccl)
 
 
-def _incomparable_reason(sides: Sequence[Cases]) -> str:
-    names = " and ".join(sorted(side[0].measurement.benchmark.name for side in sides))
-    return (
-        f"{names} were measured for the same calls on different GPUs or with different versions,"
-        " so their scores are not comparable: give --db only for one of them"
-    )
-
-
 def _score(case: PlacedResult) -> float:
     return (case.choice.score or 1.0) if case.used else 1.0
 
@@ -220,16 +214,6 @@ def _outranked_reason(case: PlacedResult, best: Cases) -> str:
 
 
 # Changes beyond the measured workloads: on this architecture, and on later ones.
-
-
-def changed_elsewhere(compared: Delta[Values], arch: str) -> list[DeltaRow[Values]]:
-    """Returns the changes on other AMD devices, except those that share a target with this one."""
-    if not is_amd(arch):
-        return []
-    shared = {id(change) for change in changed_later(compared, arch)}
-    return [
-        change for change in compared.changes if change.arch != arch and id(change) not in shared
-    ]
 
 
 def changed_later(compared: Delta[Values], arch: str) -> list[DeltaRow[Values]]:
@@ -258,8 +242,3 @@ def in_spite(change: DeltaRow[Values]) -> str:
         f"{change.name} on {change.arch} would change despite the entries that should keep the"
         f" values of later architectures: {pairs}"
     )
-
-
-def as_reached(change: DeltaRow[Values], *, kept: bool = False, between: bool = False) -> Reached:
-    """Records a change to a workload that was not measured."""
-    return Reached.of(change.point, arch=change.arch, kept=kept, between=between)

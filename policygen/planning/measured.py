@@ -20,6 +20,7 @@ from policygen.errors import InputError, PolicygenError
 from policygen.model.benchmarks import ParameterRange
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.plans import Action, NextBest, Plan, Target
+from policygen.model.records import grouped
 from policygen.model.results import Choice, Measured, RejectedVariant, ScoredVariant, ScoredWorkload
 from policygen.model.trees import BoundVersion
 from policygen.model.tuning import Value, spell
@@ -77,15 +78,11 @@ class Measurement:
     @property
     def chosen(self) -> ScoredVariant | None:
         """The scores of the chosen variant; None if base is kept."""
-        variant = self.variant(self.choice.variant)
+        variant = self.scored.chosen
         if variant is None or self.choice.score is None or self.choice.raw_score is None:
             return variant
         # Plan with the expected score, not with the raw score, which includes luck.
         return variant.model_copy(update={"score": self.choice.score})
-
-    def variant(self, label: str | None) -> ScoredVariant | None:
-        """Returns the scores of one of its variants."""
-        return next((variant for variant in self.scored.variants if variant.variant == label), None)
 
     def rejected(
         self,
@@ -195,9 +192,8 @@ def rejected_variants(
 def rejected(scored: ScoredWorkload, reason: str) -> Action:
     """Rejects a workload that the tree does not have, under the database's names."""
     workload = {axis_name(axis): value for axis, value in scored.workload.items()}
-    label = scored.choice.variant if scored.choice else None
-    variant = next((variant for variant in scored.variants if variant.variant == label), None)
-    return _action(scored, workload, decision="reject", reason=reason, **in_scores(variant))
+    scores = in_scores(scored.chosen)
+    return _action(scored, workload, decision="reject", reason=reason, **scores)
 
 
 def action(measurement: Measurement, **fields: object) -> Action:
@@ -243,28 +239,25 @@ def _measurement(
     )
 
 
-def check_gpus(scored: Sequence[ScoredWorkload], arch: str) -> None:
-    """Raises if no result is from a GPU of the requested architecture; needs no compiler."""
-    gpus = {workload.gpu: arch_of(workload) for workload in scored}
-    if gpus and arch not in gpus.values():
-        unknown = [
-            gpu_name(gpu) for gpu, gpu_arch_name in sorted(gpus.items()) if gpu_arch_name is None
-        ]
-        remedy = "Name the architecture that was measured, or add --any-gpu."
+def check_gpus(
+    scored: Sequence[ScoredWorkload], archs: Sequence[str], remedy: str | None = None
+) -> list[str]:
+    """Returns the architectures whose GPUs have results; raises if none has; needs no compiler."""
+    arch_by_gpu = {workload.gpu: arch_of(workload) for workload in scored}
+    measured = [arch for arch in archs if arch in arch_by_gpu.values()]
+    if arch_by_gpu and not measured:
+        gpus = [(gpu_name(gpu), arch) for gpu, arch in sorted(arch_by_gpu.items())]
+        names = ", ".join(f"{name} ({arch or 'not known'})" for name, arch in gpus)
+        unknown = [name for name, arch in gpus if arch is None]
+        remedy = remedy or "Name the architecture that was measured, or add --any-gpu."
         raise InputError(
-            f"the results are from {gpu_names(gpus)}, but --arch is {arch}",
-            say_arch(unknown[0], arch) if unknown else remedy,
+            f"the results are from {names}, but --arch is {', '.join(archs)}",
+            _say_arch(unknown[0], archs[0]) if unknown else remedy,
         )
+    return measured
 
 
-def gpu_names(gpus: Mapping[str, str | None]) -> str:
-    """Lists GPUs: `H200 (sm90), Pretend GPU 1 (not known)`."""
-    return ", ".join(
-        f"{gpu_name(gpu)} ({arch or 'not known'})" for gpu, arch in sorted(gpus.items())
-    )
-
-
-def say_arch(name: str, arch: str) -> str:
+def _say_arch(name: str, arch: str) -> str:
     """Tells how to name the architecture of a GPU that neither the database nor the table has."""
     return f"If {name} is {arch}, add --gpu-arch {shlex.quote(f'{name}={arch}')}"
 
@@ -275,7 +268,7 @@ def _unusable_reason(scored: ScoredWorkload, arch: str, *, force: bool) -> str |
         return "no variant was chosen, because its samples were not examined"
     measured, name = arch_of(scored), gpu_name(scored.gpu)
     if not force and measured is None:
-        return f"measured on {name}, an unknown GPU. {say_arch(name, arch)}"
+        return f"measured on {name}, an unknown GPU. {_say_arch(name, arch)}"
     if not force and measured != arch:
         return f"measured on {name}, which is {measured}"
     return None
@@ -329,7 +322,10 @@ def _describe_run(counts: ScoredWorkload, dropped: ScoredWorkload) -> str:
 def base_remarks(plan: Plan, version: BoundVersion, bases: Mapping[str, Oracle]) -> list[str]:
     """Reports where the measured base differs from the tree, or why they could not be compared."""
     remarks: list[str] = []
-    for measured_version, actions in _by_version(plan).items():
+    # The current values of the others are unknown.
+    resolved = (action for action in plan.actions if action.before is not None)
+    actions_by_version = grouped(resolved, lambda action: version_of(action.cccl))
+    for measured_version, actions in sorted(actions_by_version.items()):
         if measured_version in bases:
             remarks += _differences(
                 actions, version, measured_version, bases[measured_version], plan.options.arch
@@ -384,15 +380,6 @@ def with_bases(
 def _changed_names(measured: Mapping[str, Value], current: Mapping[str, Value]) -> list[str]:
     """Returns the names of values that both versions have and that differ."""
     return [name for name, value in measured.items() if name in current and current[name] != value]
-
-
-def _by_version(plan: Plan) -> Mapping[str, list[Action]]:
-    """Groups the workloads whose current values are known by the measured version."""
-    actions_by_version: dict[str, list[Action]] = {}
-    for action in plan.actions:
-        if action.before is not None:
-            actions_by_version.setdefault(version_of(action.cccl), []).append(action)
-    return dict(sorted(actions_by_version.items()))
 
 
 def _differences(

@@ -11,8 +11,9 @@ from policygen.headers.protocol import Dialect, EntryWrite, Spot, TypeName
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.plans import Action
+from policygen.model.records import grouped
 from policygen.model.results import Choice
-from policygen.model.selection import Delta, Values
+from policygen.model.selection import Values
 from policygen.model.tuning import Value
 from policygen.model.workload import Point
 from policygen.planning.judge import Oracle, differs
@@ -88,10 +89,7 @@ class PlacedResult:
 
 def by_entry(cases: Sequence[PlacedResult]) -> list[list[PlacedResult]]:
     """Groups the workloads that share an entry, in the order of each group's first workload."""
-    groups: dict[object, list[PlacedResult]] = {}
-    for case in cases:
-        groups.setdefault(case.spot.place, []).append(case)
-    return list(groups.values())
+    return list(grouped(cases, lambda case: case.spot.place).values())
 
 
 def find_places(
@@ -203,14 +201,6 @@ def leaving(
     return [
         replace(case, fixed=constraints.get(case.measurement.point, case.fixed)) for case in cases
     ]
-
-
-def shown_after(
-    actions: Sequence[Action], compared: Delta[Values], arch: str
-) -> dict[Point, Values]:
-    """Returns what the workloads of actions get after a change."""
-    after = {change.point: change.after for change in compared.changes if change.arch == arch}
-    return {action.point: after.get(action.point, action.before or {}) for action in actions}
 
 
 def unsaid(

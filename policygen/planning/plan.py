@@ -34,7 +34,6 @@ from policygen.planning.decide import (
 )
 from policygen.planning.judge import Oracle, judge_inputs
 from policygen.planning.losses import (
-    as_reached,
     changed_later,
     harmed,
     in_spite,
@@ -53,7 +52,6 @@ from policygen.planning.places import (
     leaving,
     narrowed,
     said_in_full,
-    shown_after,
     unsaid,
     unsayable,
 )
@@ -247,7 +245,8 @@ class Trial:
     @cached_property
     def after(self) -> Mapping[Point, Values]:
         """What each workload gets on this architecture."""
-        return shown_after(self.outcome.actions, self.compared, self.arch)
+        after = {row.point: row.after for row in self.compared.changes if row.arch == self.arch}
+        return {row.point: after.get(row.point, row.before or {}) for row in self.outcome.actions}
 
     @cached_property
     def unsaid(self) -> dict[Point, Values]:
@@ -276,7 +275,12 @@ class Trial:
         return (
             outcome,
             draft,
-            [as_reached(row, kept=row.arch in pinned, between=row.arch in between) for row in rows],
+            [
+                Reached.of(
+                    row.point, arch=row.arch, kept=row.arch in pinned, between=row.arch in between
+                )
+                for row in rows
+            ],
         )
 
     def _lost(self, compared: Delta[Values]) -> list[DeltaRow[Values]]:

@@ -53,10 +53,8 @@ def check_same(plan: Plan, remade: Plan) -> None:
         if saved != again:
             name = in_words(actions[0].benchmark, actions[0].workload)
             raise InputError(f"{name}: the plan does not match its own decisions", REMEDY)
-    if (len(plan.actions), plan.files, plan.policies) != (
-        len(remade.actions),
-        remade.files,
-        remade.policies,
+    if len(plan.actions) != len(remade.actions) or any(
+        getattr(plan, name) != getattr(remade, name) for name in ("files", "policies")
     ):
         raise InputError("the plan does not match its own decisions", REMEDY)
 

@@ -202,9 +202,7 @@ def _choice(workload: ScoredWorkload, choice: Choice, width: int) -> Iterator[Bl
     style = "bold green" if use else "bold"
     *upper_lines, last_line = wrap(title.split("."), ".", width - 4)
     yield from (Note(f"  {row}", style) for row in upper_lines)
-    scored = next(
-        (variant for variant in workload.variants if variant.variant == choice.variant), None
-    )
+    scored = workload.chosen
     score = scored.score if scored else choice.score
     if not use or score is None:
         yield Note(f"  {last_line}", style)

@@ -7,7 +7,7 @@ from policygen.errors import plural
 from policygen.model.audits import BenchCheck, BenchDifference, Kind, Scan
 from policygen.model.benchmarks import Axis, Benchmark, BenchmarkList, SubBenchmark
 from policygen.model.records import grouped
-from policygen.model.trees import CALLED, NAMESPACES, OF_TYPES, Cub, Headers, tree_line
+from policygen.model.trees import CALLED, OF_TYPES, OTHERS, Cub, Headers, tree_line
 from policygen.model.tuning import Entry, Family, PolicyChain, conjunction, spell
 from policygen.report.blocks import BLANK, Block, Cell, Column, Note, Styled, Table, Words
 from policygen.report.terminal import wrap
@@ -223,7 +223,7 @@ def _changed_files(files: tuple[str, ...]) -> str:
     return f"{shown} and {len(files) - SHOWN:,} more" if len(files) > SHOWN else shown
 
 
-OF_CONFIGS = tuple(NAMESPACES[dialect] for dialect in sorted(OF_TYPES))
+OF_CONFIGS = tuple(OTHERS[dialect] for dialect in sorted(OF_TYPES))
 """Namespace prefixes of configs."""
 
 

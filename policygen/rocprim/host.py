@@ -16,7 +16,7 @@ from policygen.bindings.load import axis_type, is_constant
 from policygen.bindings.words import table_number
 from policygen.cache import digest
 from policygen.errors import InputError, MissingToolError, PolicygenError
-from policygen.installation import again
+from policygen.installation import add
 from policygen.model.arch import UNKNOWN, arch_and_gpu
 from policygen.model.selection import FamilyKey, Selected
 from policygen.model.trees import BoundVersion
@@ -150,7 +150,7 @@ class HostCompiler(LibraryCompiler):
             "scopes": [*SCOPES[:-1], secret],
         }
         command, given = process.module(WORKER), json.dumps(request)
-        answer = json.loads(process.run(command, given=given, limit=SECONDS, install=again()))
+        answer = json.loads(process.run(command, given=given, limit=SECONDS, install=add("")))
         _check_errors(answer["errors"], unit, includes[0])
         markers = "".join(f'# 1 "{path}"\n' for path in answer["read"])
         rows = {name: _relative_location(place, includes) for name, place in answer["rows"].items()}

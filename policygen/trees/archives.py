@@ -5,12 +5,10 @@ import csv
 import hashlib
 import lzma
 import os
-import shutil
 import stat
 import tarfile
-import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -20,7 +18,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 from policygen.errors import InputError
 from policygen.model.trees import CALLED, Library
 from policygen.paths import write_atomically
-from policygen.trees.files import failure, is_file, read
+from policygen.trees.files import failure, is_file, read, staged
 from policygen.trees.layout import is_root, read_version
 from policygen.trees.manifest import Release, Wheel, shipped
 
@@ -233,57 +231,50 @@ def unpack(archive: Path, wheel: Wheel, target: Path, *, again: bool = False) ->
 
     A tree that another process put there in the meantime is kept; with `again`, it is replaced.
     """
-
-    def check(folder: Path, files: str) -> None:
-        _check(folder, str(archive), "cub", wheel.cub)
-        if digest_of(files) != wheel.files:
-            raise InputError(f"{archive} differs in files from CUB {wheel.cub}")
-
-    _write(read_files(archive, wheel.include), target, "cub", check, again=again)
+    contents = read_files(archive, wheel.include)
+    _write(contents, [archive], target, "cub", wheel.cub, wheel.files, again=again)
 
 
 def unpack_packages(
     archives: Sequence[Path], release: Release, target: Path, *, again: bool = False
 ) -> None:
     """Unpacks the headers of packages to an include folder in `target` atomically."""
-    library = release.library
+    library, version = release.library, release.version
     include = shipped().libraries[library].fetched.include
-    names = ", ".join(map(str, archives))
-
-    def check(folder: Path, files: str) -> None:
-        _check(folder / include, names, library, release.version)
-        if digest_of(files) != release.files:
-            raise InputError(f"{names} differ in files from {CALLED[library]} {release.version}")
-
     contents = (
         (f"{include}/{PurePosixPath(part.folder).name}/{name}", data)
         for archive, part in zip(archives, release.parts, strict=True)
         for name, data in read_package(archive, part.folder)
     )
-    _write(contents, target, library, check, again=again)
+    _write(contents, archives, target, library, version, release.files, again=again)
 
 
 def _write(
     contents: Iterable[tuple[str, bytes]],
+    archives: Sequence[Path],
     target: Path,
     library: Library,
-    check: Callable[[Path, str], None],
+    version: str,
+    expected_files: str,
     *,
     again: bool,
 ) -> None:
+    """Writes the files of archives; raises unless they are the expected ones of that version."""
+    include, called = shipped().libraries[library].fetched.include, CALLED[library]
+    names = ", ".join(map(str, archives))
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # The name must be covered by .gitignore and must not look like a version.
-        staging = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{target.name}.part-"))
-        try:
-            files = _extract(contents, staging / "tree")
-            check(staging / "tree", files)
-            if again and target.exists():
-                target.rename(staging / "old")
-            _move(staging / "tree", target, library)
-            write_atomically(listing_file(target), files.encode())
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
+        with staged(target, lambda: is_root(target / include, library), again=again) as staging:
+            files, root = _extract(contents, staging), staging / include
+            actual = f"no {called}"
+            if is_root(root, library):
+                actual = f"{called} {read_version(root, library)}"
+            if actual != f"{called} {version}":
+                raise InputError(f"{names} contains {actual}, not {called} {version}")
+            if digest_of(files) != expected_files and len(archives) == 1:
+                raise InputError(f"{names} differs in files from {called} {version}")
+            if digest_of(files) != expected_files:
+                raise InputError(f"{names} differ in files from {called} {version}")
+        write_atomically(listing_file(target), files.encode())
     except OSError as error:
         raise failure("unpack to", target, error) from error
 
@@ -297,25 +288,6 @@ def _extract(contents: Iterable[tuple[str, bytes]], folder: Path) -> str:
         path.write_bytes(content)
         digests[name] = sha256(content).hexdigest()
     return listing(digests)
-
-
-def _check(root: Path, archive: str, library: Library, version: str) -> None:
-    library_name = CALLED[library]
-    actual = (
-        f"{library_name} {read_version(root, library)}"
-        if is_root(root, library)
-        else f"no {library_name}"
-    )
-    if actual != f"{library_name} {version}":
-        raise InputError(f"{archive} contains {actual}, not {library_name} {version}")
-
-
-def _move(folder: Path, target: Path, library: Library) -> None:
-    try:
-        folder.rename(target)
-    except OSError:
-        if not is_root(target / shipped().libraries[library].fetched.include, library):
-            raise
 
 
 # Detection of modified trees

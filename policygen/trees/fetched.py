@@ -28,7 +28,7 @@ from policygen.trees.layout import (
     source,
     sources,
 )
-from policygen.trees.manifest import Package, Release, Wheel, shipped
+from policygen.trees.manifest import Package, Wheel, shipped
 
 FOLDER = "cub_headers"
 
@@ -116,17 +116,6 @@ def make_current(folder: Path, version: str) -> None:
         raise failure("write", path, error) from error
 
 
-def check_vacant(folder: Path, name: Name) -> None:
-    """Raises if something other than a tree occupies a tree's place."""
-    target = name.place(folder)
-    # The last check: another process may have put the tree there in the meantime.
-    if is_folder(target) and listing(target) and _root(folder, name) is None:
-        library_name = CALLED[name.library]
-        raise InputError(
-            f"{target} exists, but contains no {library_name}", "Delete it and fetch again"
-        )
-
-
 Progress = Callable[[str], None]
 
 
@@ -142,24 +131,24 @@ def fetch(version: str, headers_folder: Path, progress: Progress, *, again: bool
     if again or unpacked is None or _root(headers_folder, unpacked) is None:
         release_source = source(version)
         name = name_of(release_source)
-        check_vacant(headers_folder, name)
-        _obtain(release_source, name.place(headers_folder), progress, again=again)
+        target, called = name.place(headers_folder), CALLED[name.library]
+        # The last check: another process may have put the tree there in the meantime.
+        if is_folder(target) and listing(target) and _root(headers_folder, name) is None:
+            raise InputError(
+                f"{target} exists, but contains no {called}", "Delete it and fetch again"
+            )
+        unpacking = f"{release_source.requirement}: unpacking"
+        if isinstance(release_source, Wheel):
+            archive = obtain_wheel(release_source, progress)
+            progress(unpacking)
+            unpack(archive, release_source, target, again=again)
+        else:
+            archives = obtain_packages(release_source.parts, progress)
+            progress(unpacking)
+            unpack_packages(archives, release_source, target, again=again)
     cub = open_fetched(headers_folder, version)
     make_current(headers_folder, version)
     return cub
-
-
-def _obtain(
-    release_source: Wheel | Release, target: Path, progress: Progress, *, again: bool
-) -> None:
-    if isinstance(release_source, Wheel):
-        archive = obtain_wheel(release_source, progress)
-        progress(f"{release_source.requirement}: unpacking")
-        unpack(archive, release_source, target, again=again)
-        return
-    archives = obtain_packages(release_source.parts, progress)
-    progress(f"{release_source.requirement}: unpacking")
-    unpack_packages(archives, release_source, target, again=again)
 
 
 # Lists of trees, and fetching several of them
@@ -171,14 +160,19 @@ def overview(headers_folder: Path, used: Cub | None) -> Headers:
     current = {current_tree(headers_folder, library) for library in shipped().libraries}
     names = {*map(name_of, sources()), *filter(None, map(parse, unpacked))}
     trees = tuple(
-        _entry(name, headers_folder, _state(str(name), unpacked, current))
+        _entry(name, headers_folder, unpacked, current)
         for name in sorted(names, key=lambda name: name.key)
     )
     return Headers(folder=str(headers_folder), trees=trees, used=used)
 
 
-def _entry(name: Name, folder: Path, state: State) -> HeadersEntry:
+def _entry(
+    name: Name, folder: Path, unpacked: Sequence[str], current: Container[str | None]
+) -> HeadersEntry:
     version, release_source = str(name), find_source(str(name))
+    state: State = "fetched" if version in unpacked else "absent"
+    if version in current:
+        state = "current"
     tree = release_source or open_root(name.root(folder), "cub_headers", name.library)
     return HeadersEntry(
         version=version,
@@ -225,12 +219,6 @@ def _stop_note(count: int, total: int) -> str:
     if not count:
         return "Nothing was fetched yet; run the same command again."
     return f"{count} of {total} trees were fetched and are kept; the same command fetches the rest."
-
-
-def _state(version: str, unpacked: Sequence[str], current: Container[str | None]) -> State:
-    if version in current:
-        return "current"
-    return "fetched" if version in unpacked else "absent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,25 +431,16 @@ def obtain_wheel(wheel: Wheel, progress: Callable[[str], None]) -> Path:
 
 
 def _wheel_download(wheel: Wheel, download: Download, folder: Path) -> Path:
+    install, tags = f"{this_python()} -m ensurepip", wheel.tags
     if importlib.util.find_spec("pip") is None:
-        raise MissingToolError("pip", _install())
-    # No time limit for slow connections; pip itself gives up on a silent one.
-    process.run(
-        _command(wheel, folder), limit=None, network=True, install=_install(), remedy=_WHEEL_NETWORK
-    )
-    return checked(download, folder, "pip", "check which package index pip uses")
-
-
-def _install() -> str:
-    return f"{this_python()} -m ensurepip"
-
-
-def _command(wheel: Wheel, folder: Path) -> tuple[str, ...]:
-    tags = wheel.tags
-    return (
+        raise MissingToolError("pip", install)
+    command = (
         *process.python("-m", "pip", "download", "--quiet"),
         *("--no-input", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:"),
         *("--platform", tags.platform, "--python-version", tags.python),
         *("--implementation", tags.implementation, "--abi", tags.abi),
         *("--dest", str(folder), wheel.requirement),
     )
+    # No time limit for slow connections; pip itself gives up on a silent one.
+    process.run(command, limit=None, network=True, install=install, remedy=_WHEEL_NETWORK)
+    return checked(download, folder, "pip", "check which package index pip uses")

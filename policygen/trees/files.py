@@ -3,8 +3,10 @@
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from policygen.errors import InputError
 from policygen.model.trees import Cub
@@ -81,6 +83,28 @@ def _mode(path: Path) -> int:
         raise failure("read", path, error) from error
     except ValueError as error:
         raise InputError(f"{str(path)!r} is not a path: {error}") from error
+
+
+@contextmanager
+def staged(target: Path, is_complete: Callable[[], bool], *, again: bool = True) -> Iterator[Path]:
+    """Yields the path of a folder to make, which then becomes `target` atomically.
+
+    With `again`, it replaces what is there. Another process may be faster if what it made is
+    complete.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # The name must be covered by .gitignore and must not look like a version.
+    prefix = f"{target.name}.part-"
+    with TemporaryDirectory(dir=target.parent, prefix=prefix, ignore_cleanup_errors=True) as name:
+        staging = Path(name) / "tree"
+        yield staging
+        if again and target.exists():
+            target.rename(staging.with_name("old"))
+        try:
+            staging.rename(target)
+        except OSError:
+            if not is_complete():
+                raise
 
 
 # Differences between two trees

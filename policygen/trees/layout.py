@@ -1,14 +1,15 @@
 """Locates the include folder of a tree and the files that belong to it."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from policygen.cache import digest
 from policygen.errors import InputError
 from policygen.model.expression import Expression
-from policygen.model.trees import CALLED, UNKNOWN, Cub, Dialect, Library, version_of
+from policygen.model.trees import CALLED, UNKNOWN, Cub, Dialect, Library, numbers, version_of
 from policygen.process import named_folder, which
 from policygen.trees.files import absolute, is_file, is_folder, listing, read, seems_file
 from policygen.trees.manifest import DialectRule, FetchedRule, Release, Wheel, shipped
@@ -51,26 +52,17 @@ def is_root(folder: Path, library: Library = "cub", *, checkout: bool = False) -
 
 def open_root(root: Path, origin: str, library: Library = "cub") -> Cub:
     """Opens the tree with this include folder."""
-    version = read_version(root, library)
+    version, layouts = read_version(root, library), shipped().libraries[library].layouts
+    # A checkout keeps Thrust and libcu++, or the likes of them, beside the library.
+    names = layouts.beside_checkout if root.name in layouts.checkout else ()
+    beside = filter(is_folder, (root.parent / name for name in names))
     return Cub(
         root=str(root),
         version=version,
         dialect=read_dialect(root, version, library),
         found=origin,
-        includes=tuple(
-            str(folder)
-            for folder in (root, *_folders_beside(root, library), *_required_folder(root, library))
-        ),
+        includes=tuple(map(str, (root, *beside, *_required_folder(root, library)))),
     )
-
-
-def _folders_beside(root: Path, library: Library) -> tuple[Path, ...]:
-    """Returns Thrust and libcu++, which a checkout keeps beside CUB, and the likes of them."""
-    layouts = shipped().libraries[library].layouts
-    if root.name not in layouts.checkout:
-        return ()
-    folders = (root.parent / name for name in layouts.beside_checkout)
-    return tuple(folder for folder in folders if is_folder(folder))
 
 
 def _required_folder(root: Path, library: Library) -> tuple[Path, ...]:
@@ -183,7 +175,10 @@ def read_version(root: Path, library: Library = "cub") -> str:
     rule = shipped().libraries[library].tree.version
     path = root / rule.file
     if rule.project and not is_file(path):
-        return _project_version(root, library) or UNKNOWN
+        # A checkout has the version header only as a template.
+        project = project_file(root, library)
+        text = read(project, project.parent) if project else b""
+        return _search(_SET_VARIABLE, rule.variable, text) or UNKNOWN
     terms = _search(_MACRO, rule.macro, read(path, root))
     if not terms:
         raise InputError(
@@ -191,14 +186,6 @@ def read_version(root: Path, library: Library = "cub") -> str:
             f"It does not belong to {CALLED[library]}, or is damaged",
         )
     return version_of(Expression(terms).value({}))
-
-
-def _project_version(root: Path, library: Library) -> str | None:
-    """Reads the version of a checkout, which has the version header only as a template."""
-    if (path := project_file(root, library)) is None:
-        return None
-    variable = shipped().libraries[library].tree.version.variable
-    return _search(_SET_VARIABLE, variable, read(path, path.parent))
 
 
 def project_file(root: Path, library: Library) -> Path | None:
@@ -223,13 +210,8 @@ def read_dialect(root: Path, version: str, library: Library = "cub") -> Dialect:
     if is_file(header):
         has_selectors = rule.selectors.encode() in read(header, root)
     else:
-        has_selectors = version_key(version) >= version_key(rule.since)
+        has_selectors = numbers(version) >= numbers(rule.since)
     return "selectors" if has_selectors else "specializations"
-
-
-def version_key(version: str) -> tuple[int, ...]:
-    """Returns a key that sorts 3.10.0 after 3.9.0."""
-    return tuple(int(part) for part in version.split("."))
 
 
 # Installed toolkits
@@ -281,7 +263,7 @@ class Name:
     @property
     def key(self) -> tuple[int, tuple[int, ...]]:
         """The sort key: by library, then oldest first."""
-        return tuple(shipped().libraries).index(self.library), version_key(self.version)
+        return tuple(shipped().libraries).index(self.library), numbers(self.version)
 
     @property
     def _rule(self) -> FetchedRule:
@@ -301,25 +283,20 @@ class Name:
 
 def parse(text: str) -> Name | None:
     """Parses a release's name."""
-    return _release_named(
-        text, {library: row.fetched.name for library, row in shipped().libraries.items()}
-    )
+    return _release_named(text, attrgetter("name"))
 
 
 def kept_as(folder: str) -> Name | None:
     """Parses the name of a release's folder."""
-    return _release_named(
-        folder, {library: row.fetched.folder for library, row in shipped().libraries.items()}
-    )
+    return _release_named(folder, attrgetter("folder"))
 
 
-def _release_named(text: str, prefixes: dict[Library, str]) -> Name | None:
-    names = (
-        Name(library, version)
-        for library, prefix in prefixes.items()
-        if text.startswith(prefix) and _VERSION.fullmatch(version := text.removeprefix(prefix))
-    )
-    return next(names, None)
+def _release_named(text: str, prefix_in: Callable[[FetchedRule], str]) -> Name | None:
+    for library, row in shipped().libraries.items():
+        prefix = prefix_in(row.fetched)
+        if text.startswith(prefix) and _VERSION.fullmatch(version := text.removeprefix(prefix)):
+            return Name(library, version)
+    return None
 
 
 def current_file(library: Library) -> str:

@@ -4,8 +4,8 @@ import hashlib
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from policygen.errors import InputError
@@ -15,7 +15,7 @@ from policygen.paths import cache_failures, cache_folder
 from policygen.settings import NAME, VARIABLE, configured
 from policygen.trees import fetched
 from policygen.trees.fetched import fetched_name, headers_folder, open_fetched
-from policygen.trees.files import absolute, is_file, is_folder, listing
+from policygen.trees.files import absolute, is_file, is_folder, listing, staged
 from policygen.trees.layout import (
     check_library,
     is_root,
@@ -166,17 +166,13 @@ def open_tree(path: Path, origin: str = "--cub", library: Library | None = None)
                 if name := fetched_name(headers, candidates[0]):
                     return open_fetched(headers, name, origin)
                 return open_root(candidates[0], origin, candidate)
-    if library is not None and (tree := _tree_of_any_library(path, origin)):
+    tree = None
+    if library is not None:
+        with suppress(InputError):
+            tree = open_tree(path, origin)
+    if tree is not None:
         return check_library(tree, library)
     raise _no_tree(path, library)
-
-
-def _tree_of_any_library(path: Path, origin: str) -> Cub | None:
-    """Returns the path's tree of any library, if there is one."""
-    try:
-        return open_tree(path, origin)
-    except InputError:
-        return None
 
 
 def _roots_at(path: Path, library: Library) -> tuple[Path, ...]:
@@ -300,9 +296,7 @@ def _is_intact(folder: Path, entries: Mapping[str, TreeEntry]) -> bool:
 def _export(objects: Objects, entries: Mapping[str, TreeEntry], target: Path, commit: str) -> None:
     """Writes the files of a commit to the target, atomically."""
     contents = objects.contents(entries.values())
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
-        staging = Path(temporary) / "tree"
+    with staged(target, lambda: _is_intact(target, entries)) as staging:
         staging.mkdir()
         # Create links last so that nothing is written through a link.
         for path, entry in sorted(entries.items(), key=lambda item: item[1].is_link):
@@ -317,7 +311,6 @@ def _export(objects: Objects, entries: Mapping[str, TreeEntry], target: Path, co
                 raise InputError(
                     f"cannot unpack revision {commit}: {path} is a link that points outside of it"
                 )
-        _move(staging, target, entries)
 
 
 def _stays_inside(folder: Path, path: str) -> bool:
@@ -327,13 +320,3 @@ def _stays_inside(folder: Path, path: str) -> bool:
     if os.path.isabs(target) or Path(os.path.normpath(target)).parts[0] == os.pardir:  # noqa: PTH117
         return False
     return Path(os.path.realpath(link)).is_relative_to(os.path.realpath(folder))
-
-
-def _move(staging: Path, target: Path, entries: Mapping[str, TreeEntry]) -> None:
-    if target.exists():
-        target.rename(staging.parent / "old")
-    try:
-        staging.rename(target)
-    except OSError:
-        if not _is_intact(target, entries):  # else another process was faster
-            raise

@@ -217,14 +217,11 @@ class Manifest(Record):
         """Paths of CUB's include folders."""
         return self.libraries["cub"].layouts
 
-    def find_wheel(self, version: str) -> Wheel | None:
-        """Returns the wheel with a version of CUB, if there is one."""
-        return next((wheel for wheel in self.wheels if wheel.cub == version), None)
-
     def wheel(self, version: str) -> Wheel:
-        """Like `find_wheel`, but raises if there is none."""
-        if wheel := self.find_wheel(version):
-            return wheel
+        """Returns the wheel with a version of CUB; raises if there is none."""
+        for wheel in self.wheels:
+            if wheel.cub == version:
+                return wheel
         versions = ", ".join(wheel.cub for wheel in self.wheels)
         raise InputError(f"no known wheel contains CUB {version}", f"Known versions: {versions}")
 

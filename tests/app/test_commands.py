@@ -1,12 +1,13 @@
 """Commands that do again what was done."""
 
 import shlex
+from functools import partial
 
 import pytest
 
 from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles
-from policygen.app.plan import Typed, choosing, given_of, given_or_told, planning
+from policygen.app.plan import choosing, command_line, given_of, given_or_told, planning
 from policygen.app.session import Session
 from policygen.model.plans import Given, Options, Plan
 from policygen.model.results import Rules
@@ -70,7 +71,7 @@ def test_a_plan_of_before_names_the_databases_of_its_actions():
 
 def test_names_with_blanks_can_be_typed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    typed = Typed(Session(CUB, tmp_path / "my store"))
+    typed = partial(command_line, Session(CUB, tmp_path / "my store"))
     text = typed("review", "--base", "a b", store=True)
     assert shlex.split(text) == [
         *("policygen", "review", "--base", "a b", "--cub", "/a tree"),
@@ -90,6 +91,6 @@ def test_names_with_blanks_can_be_typed(tmp_path, monkeypatch):
 )
 def test_what_writes_names_a_tree_that_was_merely_found(found, wanted, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    typed = Typed(Session(CUB.model_copy(update={"found": found})))
+    typed = partial(command_line, Session(CUB.model_copy(update={"found": found})))
     assert typed("apply", writes=True) == wanted
     assert ("--cub" in typed("plan")) == (found == "--cub")

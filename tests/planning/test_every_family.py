@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 
 def same_for_all(cases):
     """The variant that was chosen for the first is good for all."""
-    found = [case.measurement.variant(case.choice.variant) for case in cases]
+    found = [case.measurement.scored.chosen for case in cases]
     # Benchmarks that share an entry search ranges of their own: one variant must lie in all.
     chosen = [v for v in found if v]
     first = next((v for v in chosen if all(_means(case, v) for case in cases)), chosen[0])

@@ -30,7 +30,7 @@ def result(point=I32, label=LABEL, **more):
 def asked(results, arch="sm90", *, force=False, version="3.0.1"):
     """What is kept, by GPU and version, and the reasons of the rest in the order of the results."""
     if not force:
-        check_gpus(results, arch)
+        check_gpus(results, [arch])
     known, refused = measurements(results, BoundVersion(version), arch, force=force)
     order = [id(one) for one in results]
     told = {order.index(id(one)): action.reason for one, action in refused}

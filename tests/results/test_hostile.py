@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from policygen.app.databases import describe
+from policygen.app.databases import describe_databases
+from policygen.app.inputs import ResultFiles
 from policygen.cli.main import main
 from policygen.errors import InputError
 from policygen.results.database import open_all, read_rows
@@ -52,7 +53,7 @@ def test_a_row_whose_variant_is_no_label_is_refused_with_its_place(tmp_path, var
     assert [str(one) for one in document.warnings] == [
         f"{path}: {TABLE}: {NO_LABEL}: {told} (2, row 3)"
     ]
-    (table,) = describe([path]).databases[0].tables
+    (table,) = describe_databases(ResultFiles([str(path)])).databases[0].tables
     assert (table.rows, table.unusable, table.variants) == (4, 2, 1)
 
 
@@ -142,7 +143,8 @@ def test_time_that_is_no_number_is_not_counted(capsys, tmp_path, cells, seconds)
         for cell in cells:
             data.execute(f"INSERT INTO builds VALUES ('13', 'v3', 'b', '0', {cell})")
     data.close()
-    assert describe([path]).databases[0].build_seconds == seconds
+    (info,) = describe_databases(ResultFiles([str(path)])).databases
+    assert info.build_seconds == seconds
     assert main(["db", "info", str(path)]) == 0
     assert main(["db", "info", "--json", str(path)]) == 0
     assert capsys.readouterr().err == ""

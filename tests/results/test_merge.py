@@ -6,7 +6,8 @@ from contextlib import closing, suppress
 import pytest
 
 from fixtures.databases.generate import SOME_MESS, demo_database, generate
-from policygen.app.databases import describe
+from policygen.app.databases import describe_databases
+from policygen.app.inputs import ResultFiles
 from policygen.errors import InputError, PolicygenError
 from policygen.results import merge as merging
 from policygen.results.cases import importance
@@ -239,7 +240,7 @@ def test_cccls_scripts_see_the_first_run_of_what_was_merged(lanes, tmp_path):
 
 def test_all_runs_of_a_merged_database_are_described_and_exported(lanes, tmp_path):
     merge(expand([str(lanes)]), tmp_path / "m.db")
-    (info,) = describe([tmp_path / "m.db"]).databases
+    (info,) = describe_databases(ResultFiles([str(tmp_path / "m.db")])).databases
     assert [(table.rows, table.variants) for table in info.tables] == [(6, 2), (6, 2), (4, 1)]
     assert export([tmp_path / "m.db"], tmp_path / "m.csv", kind="csv") == 16
     lines = (tmp_path / "m.csv").read_text().splitlines()

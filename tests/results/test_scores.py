@@ -2,7 +2,8 @@ import math
 
 import pytest
 
-from policygen.app.databases import cover, describe
+from policygen.app.databases import cover, describe_databases
+from policygen.app.inputs import ResultFiles
 from policygen.errors import InputError
 from policygen.model.benchmarks import ParameterRange
 from policygen.model.workload import parse_label
@@ -214,7 +215,7 @@ def test_info_tells_what_there_is(tmp_path):
         (f"{ALGORITHM}.ipt_8.tpb_2", "2", 5.0),
         (f"{ALGORITHM}.ipt_9.tpb_2", "2", 5.0),
     )
-    (found,) = describe([path]).databases
+    (found,) = describe_databases(ResultFiles([str(path)])).databases
     (table,) = found.tables
     assert (table.rows, table.unusable, table.variants, table.declared) == (3, 1, 1, False)
     assert table.axes == {IO: ("16",)}

@@ -6,7 +6,6 @@ import pytest
 from policygen.errors import InputError
 from policygen.trees import archives as module
 from policygen.trees.archives import unpack
-from policygen.trees.manifest import Wheel
 from tests.trees.toys import (
     GOOD,
     MEMBERS,
@@ -70,11 +69,12 @@ def test_a_file_that_is_no_wheel_is_refused(tmp_path: Path) -> None:
 def test_an_interrupted_unpacking_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(folder: Path, path: Path, wheel: Wheel, files: str) -> None:
-        assert (folder / "cub/version.cuh").is_file()
+    def interrupt(root: Path, library: str) -> str:
+        assert (root / "cub/version.cuh").is_file()
+        assert library == "cub"
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "_check", interrupt)
+    monkeypatch.setattr(module, "read_version", interrupt)
     with pytest.raises(KeyboardInterrupt):
         unpack(archive(tmp_path), toy_wheel(), tmp_path / "trees/9.8.7")
     assert names(tmp_path / "trees") == []

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from policygen.errors import InputError
-from policygen.trees.layout import read_dialect, read_version, version_key
+from policygen.model.trees import numbers
+from policygen.trees.layout import read_dialect, read_version
 from tests.real_trees import tree
 from tests.trees.toys import make_root
 
@@ -91,7 +92,7 @@ def test_the_dialect_is_told_by_the_version_where_that_header_is_missing(
 
 
 def test_versions_sort_as_numbers() -> None:
-    assert sorted(["3.10.0", "3.9.0", "2.8.2"], key=version_key) == ["2.8.2", "3.9.0", "3.10.0"]
+    assert sorted(["3.10.0", "3.9.0", "2.8.2"], key=numbers) == ["2.8.2", "3.9.0", "3.10.0"]
 
 
 @pytest.mark.trees
