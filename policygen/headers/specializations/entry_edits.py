@@ -57,19 +57,13 @@ def write_entries(
             edits += writer.update(spot.family, spot.entry, write.content, write.reason)
         else:
             inserted.append((*writer.insertion(spot.family, _new_entry(write)), write.reason))
-    edits += _reading_edits(
-        header, writer.text, [write for write in writes if not _spot(write).is_new]
-    )
+    present = [write for write in writes if not _spot(write).is_new]
+    edits += _reading_edits(header, writer.text, present)
     for namespace, group in new_families.items():
         added = {name: member for write in group for name, member in write.content.added.items()}
         new_family = new_arch(header, data, namespace, arch, below, added)
-        inserted.append(
-            (
-                new_family.at,
-                _declaration(writer, new_family, group),
-                f"{_spot(group[0]).name} is new",
-            )
-        )
+        declaration = _declaration(writer, new_family, group)
+        inserted.append((new_family.at, declaration, f"{_spot(group[0]).name} is new"))
         edits += new_family.links
         policies += new_family.policies
     return HeaderEdits(with_insertions(edits, inserted), policies)
@@ -193,13 +187,9 @@ class Writer:
         heading: str,
     ) -> tuple[int, str]:
         """Puts an entry below a new heading; only the first entry of a heading writes it."""
-        index = next(
-            section_index
-            for section_index, section in enumerate(sections)
-            if closest.entry in section.entries
-        )
+        index = [closest.entry in section.entries for section in sections].index(True)
         if closest.before:
-            offset = self._places.above(sections[index].heading)
+            offset = len(self.text.data[: sections[index].heading.start].rstrip())
         else:
             following = sections[index + 1].heading if index + 1 < len(sections) else None
             offset = self._places.section_end(sections[index].entries[-1], following)
@@ -260,15 +250,16 @@ class Writer:
         shape = example if content.kind == "values" else entry
         keeps_line = entry.layout == "line" and shape and shape.layout == "line"
         layout: Layout = "line" if keeps_line else "block"
-        entry_body = body(family, content, entry.args, types, layout=layout)
+        unlabeled = replace(content, label=None)
+        in_body = layout == "block" and content.kind == "values"
+        inner, above = (content, unlabeled) if in_body else (unlabeled, content)
+        entry_body = body(family, inner, entry.args, types, layout=layout)
         start = self.text.code.index(b">", entry.args_span.end) + 1
         span = Span(start, entry.span.end)
         changes = [(span, self._indented(entry_body, entry, example))]
         if layout != entry.layout:
             changes += self._broken_up(entry)
-        if layout == "block" and content.kind == "values":
-            content = replace(content, label=None)  # the body has it
-        return [*self._places.noted(entry, content, span), *changes]
+        return [*self._places.noted(entry, above, span), *changes]
 
     def _broken_up(self, entry: Entry) -> list[Change]:
         """Puts `template <…>` on its own line, and blank lines around the new block."""
@@ -303,18 +294,13 @@ class Writer:
 
 def _declaration(writer: Writer, new_family: NewFamily, writes: Sequence[EntryWrite]) -> str:
     """Returns the declaration of a new family with its entries."""
-    texts = []
+    text = new_family.declaration
     for write in writes:
         entry = _new_entry(write)
         closest = neighbour(new_family.like, entry.key)
-        texts.append(
-            writer.entry(
-                new_family.like, new_family.name, entry, closest.entry if closest else None
-            )
-        )
-    gap = writer.newline * 2
-    text = new_family.declaration.rstrip("\r\n") + "".join(gap + entry for entry in texts)
-    return text + new_family.declaration[len(new_family.declaration.rstrip("\r\n")) :]
+        sibling = closest.entry if closest else None
+        text += writer.newline * 2 + writer.entry(new_family.like, new_family.name, entry, sibling)
+    return text
 
 
 Layout = Literal["line", "block"]
@@ -369,10 +355,8 @@ def _merged_order(order: list[str], names: Sequence[str]) -> list[str]:
     merged = list(order)
     for position, name in enumerate(names):
         if name not in order:
-            before = next(
-                (candidate for candidate in reversed(names[:position]) if candidate in merged), None
-            )
-            after = next((candidate for candidate in names[position:] if candidate in order), None)
+            before = next((other for other in reversed(names[:position]) if other in merged), None)
+            after = next((other for other in names[position:] if other in order), None)
             if before is not None:
                 merged.insert(merged.index(before) + 1, name)
             else:
@@ -401,39 +385,44 @@ def entry_text(
 ) -> str:
     """Writes an entry on one line with aligned columns, or as a block with its guard and twin."""
     declared, args = spelling.parameters(family, new_entry.key, sibling)
-    is_block = layout == "block"
-    context: dict[str, object] = {
-        "base": _base(new_entry.content, args, wrapped=is_block),
-        "label": new_entry.content.label,
-        "members": _member_rows(family, new_entry.content, types, aligned=is_block),
-    }
-    if is_block:
-        context |= {
-            "guard": new_entry.guard,
-            "template": _template(declared),
-            "head": spelling.head(name, args, lead=len("struct ")),
-            "alias": _alias(family, name, new_entry.alias, args, sibling),
-        }
-    else:
+    if layout == "line":
         closest = _by_distance(family.specializations, sibling)
-        context |= {"parameters": declared, "head": f"{name}<{spelling.columns(closest, args)}>"}
-    return fill(f"edit/{layout}.h.j2", context).removesuffix("\n")
+        head = f"{name}<{spelling.columns(closest, args)}>"
+    else:
+        head = spelling.head(name, args, lead=len("struct "))
+    parts = {
+        "guard": new_entry.guard,
+        "parameters": declared,
+        "template": _template(declared),
+        "head": head,
+        "alias": _alias(family, name, new_entry.alias, args, sibling),
+    }
+    return _filled(family, new_entry.content, args, types, layout, parts)
 
 
 def body(
     family: Family, content: Content, args: Sequence[str], types: MemberTypes, *, layout: Layout
 ) -> str:
     """Returns the text behind an entry's head: its values or its base."""
-    members = _member_rows(family, content, types, aligned=layout == "block")
-    base = _base(content, args, wrapped=layout == "block")
-    if layout == "line":
-        content_text = f" {' '.join(members)} " if members else ""
-        return f"{f' : {base}' if base else ''} {{{content_text}}};"
-    rows = [f"// {content.label}", *members] if content.label and members else members
-    content_text = "".join(f"  {row}\n" for row in rows)
-    return (
-        "\n" + (f"    : {base}\n" if base else "") + (f"{{\n{content_text}}};" if rows else "{};")
-    )
+    no_head = dict.fromkeys(("guard", "parameters", "template", "head", "alias"), "")
+    return _filled(family, content, args, types, layout, no_head).partition("struct ")[2]
+
+
+def _filled(
+    family: Family,
+    content: Content,
+    args: Sequence[str],
+    types: MemberTypes,
+    layout: Layout,
+    parts: Mapping[str, object],
+) -> str:
+    context = {
+        **parts,
+        "base": _base(content, args, wrapped=layout == "block"),
+        "label": content.label,
+        "members": _member_rows(family, content, types, aligned=layout == "block"),
+    }
+    return fill(f"edit/{layout}.h.j2", context).removesuffix("\n")
 
 
 def base_of(content: Content, args: Sequence[str]) -> tuple[str, list[str]] | None:
