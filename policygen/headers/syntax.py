@@ -461,16 +461,11 @@ def parse_with_tree_sitter(data: bytes) -> Counted:
     language, query = _query()
     tree = Parser(language).parse(_MACROS.sub(lambda match: b" " * len(match[0]), data))
     captures = QueryCursor(query).captures(tree.root_node)
-    returns = sorted(node.start_byte for node in captures.get("return", []))
-    return Counted(_families(data, captures.get("name", [])), tuple(returns))
-
-
-def _families(data: bytes, nodes: Iterable[Any]) -> tuple[Span, ...]:
-    names = ((node.start_byte, data[node.start_byte : node.end_byte]) for node in nodes)
-    matches = ((start, match) for start, name in names if (match := _FAMILY_NAME.match(name)))
-    return tuple(
-        sorted(Span(start + match.start(1), start + match.end(1)) for start, match in matches)
-    )
+    names = [(node.start_byte, node.end_byte) for node in captures.get("name", [])]
+    families = [match for span in names if (match := _FAMILY_NAME.match(data, *span))]
+    returns = [node.start_byte for node in captures.get("return", [])]
+    spans = sorted(Span(*match.span(1)) for match in families)
+    return Counted(tuple(spans), tuple(sorted(returns)))
 
 
 def check_families(text: Text, families: Iterable[Span], names: Collection[int]) -> None:

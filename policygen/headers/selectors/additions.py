@@ -160,10 +160,8 @@ def guarded(
 
 def condition_lines(conditions: Sequence[str], indent: str, word: str = "") -> list[str]:
     """Writes `if (…)`, on several lines if needed."""
-    is_single = len(conditions) == 1
-    single_row = (
-        f"{indent}{word}if ({conditions[0] if is_single else conjunction(tuple(conditions))})"
-    )
+    condition = conditions[0] if len(conditions) == 1 else conjunction(tuple(conditions))
+    single_row = f"{indent}{word}if ({condition})"
     if len(single_row) <= WIDTH:
         return [single_row]
     rows: list[str] = []
@@ -218,17 +216,14 @@ def _block(
 
 def _is_line(text: Text, innermost: Clause, entry: Entry) -> bool:
     """Tells whether a return and the `if` around it are on one line."""
-    assert entry.span is not None, "it is in a header"
     return innermost.kind == "if" and b"\n" not in text.data[innermost.start : entry.span.end]
 
 
 def _replacing(text: Text, commented: Span, rows: list[str]) -> Change:
     """Replaces the commented-out form of the same condition, and the comment above it."""
     data = text.data
-    start, end = (
-        line_start(data, commented.start),
-        line_end(data, commented.end) + len(newline(data)),
-    )
+    start = line_start(data, commented.start)
+    end = line_end(data, commented.end) + len(newline(data))
     while (previous := line_start(data, start - 1)) < start:
         row = data[previous:start].decode().strip()
         if not row.startswith("//") or COMMENTED.match(row.lstrip("/ ")):
@@ -243,9 +238,7 @@ def _insertion_point(text: Text, place: BesideReturn) -> tuple[int, bool]:
     More specific conditions come first, then smaller sizes.
     """
     conditions = place.conditions
-    ifs = [
-        clause for clause in _block_of(place) if clause.kind == "if" and not _has_else(text, clause)
-    ]
+    ifs = [own for own in _block_of(place) if own.kind == "if" and not _has_else(text, own)]
     before, after = None, place.clause
     for clause in ifs:
         other_facts = clause.facts
@@ -256,9 +249,8 @@ def _insertion_point(text: Text, place: BesideReturn) -> tuple[int, bool]:
         elif set(other_facts) > set(conditions):
             before, after = None, clause
     if before is None:
-        comparable = [
-            clause for clause in ifs if _size_names(clause.facts) == _size_names(conditions)
-        ]
+        names = _size_names(conditions)
+        comparable = [clause for clause in ifs if _size_names(clause.facts) == names]
         sizes = [sizes_of(clause.facts) for clause in comparable]
         sort_key = _sort_order(sizes)
         if place.clause in comparable and sort_key is not None:
@@ -358,11 +350,9 @@ def below_line(text: Text, end: int) -> int:
     data = text.data
     next_line = line_end(data, end) + len(newline(data))
     guard = _GUARD.match(data, next_line)
-    return (
-        line_end(data, next_line) + len(newline(data))
-        if guard and guard[1] == b"endif"
-        else next_line
-    )
+    if guard and guard[1] == b"endif":
+        next_line = line_end(data, next_line) + len(newline(data))
+    return next_line
 
 
 def _space_before(data: bytes, offset: int) -> str:
@@ -383,10 +373,8 @@ def _sort_order(rows: Sequence[Sizes]) -> Callable[[Sizes], Sizes] | None:
         def sort_key(sizes: Sizes, places: tuple[int, ...] = places) -> Sizes:
             return tuple(sizes[index] for index in places)
 
-        if all(len(row) == len(places) for row in rows):
-            in_order = sorted(rows, key=sort_key)
-            if list(rows) == in_order:
-                return sort_key
+        if {*map(len, rows)} == {len(places)} and list(rows) == sorted(rows, key=sort_key):
+            return sort_key
     return None
 
 

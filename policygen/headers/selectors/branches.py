@@ -1,7 +1,7 @@
 """Reads guarded returns as entries: their conditions and the values they return."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from policygen.bindings.words import words
@@ -147,11 +147,9 @@ def _entry(branches: _Branches, returned: Return) -> Entry:
 
 def _lines(text: Text, comments: Comments, returned: Return) -> Iterator[Line]:
     """Yields comment lines above the return, above an `if` on the same line, and behind it."""
-    comments_around = [
-        *comments.above(returned.statement),
-        *comments.inside(Span(returned.statement, returned.span.end)),
-    ]
-    for comment in [*comments_around, *comments.trailing(returned.span.end)]:
+    above = comments.above(returned.statement)
+    inside = comments.inside(Span(returned.statement, returned.span.end))
+    for comment in [*above, *inside, *comments.trailing(returned.span.end)]:
         for line in comment_lines(text.data, comment):
             if not COMMENTED.match(line.text):
                 yield line
@@ -213,9 +211,8 @@ def _value(spelling: str) -> Value | None:
     if number is not None:
         return number
     parsed = literal("", spelling)
-    return (
-        parsed if isinstance(parsed, bool) or re.fullmatch(r"[A-Z][A-Z0-9_]*", spelling) else None
-    )
+    is_constant = isinstance(parsed, bool) or re.fullmatch(r"[A-Z][A-Z0-9_]*", spelling)
+    return parsed if is_constant else None
 
 
 def _commented_entries(branches: _Branches, body: Body) -> Iterator[Entry]:
@@ -273,29 +270,25 @@ def _commented_values(branches: _Branches, value: str | None) -> dict[str, Value
 
 
 def mark_returns(header: TuningHeader, data: bytes) -> Marked:
-    """Marks the guarded returns that have values."""
+    """Marks the guarded returns that have values; they are numbered by their position."""
     entries = tuple(
         (family, entry)
         for family in header.selectors
         for entry in family.entries
         if entry.members and not entry.disabled
     )
-    edits = _marks(HeaderCode(Text("", data).code), [entry for _, entry in entries])
-    trait_edits, traits = expose_traits(data)
-    return Marked(header, replaced(data, [*edits, *trait_edits]), entries, traits)
-
-
-def _marks(declared: HeaderCode, entries: Sequence[Entry]) -> Iterator[Change]:
-    """Yields the edits; returns are numbered by their position."""
+    declared = HeaderCode(Text("", data).code)
+    edits, traits = expose_traits(data)
     if entries:
-        yield from _mark_members(declared, {function.returns for function in declared.deciding})
-    for number, entry in enumerate(entries):
+        edits += _mark_members(declared, {function.returns for function in declared.deciding})
+    for number, (_, entry) in enumerate(entries):
         value = entry.body_span
         assert value is not None, "it has members"
         is_list = declared.code.startswith(b"{", value.start)
         type_name = _returned_at(declared, value.start) if is_list else ""
-        yield Span(value.start, value.start), f"::policygen_marks::marked({type_name}"
-        yield Span(value.end, value.end), f", {mark(number)})"
+        edits.append((Span(value.start, value.start), f"::policygen_marks::marked({type_name}"))
+        edits.append((Span(value.end, value.end), f", {mark(number)})"))
+    return Marked(header, replaced(data, edits), entries, traits)
 
 
 def _mark_members(declared: HeaderCode, names: Iterable[str]) -> Iterator[Change]:
@@ -351,14 +344,10 @@ def enable_returns(header: TuningHeader, data: bytes) -> Marked:
         for entry in family.entries
         if entry.disabled and entry.body_span is None
     )
-    edits = _enabled(HeaderCode(Text("", data).code), data, [entry for _, entry in entries])
-    return Marked(header, replaced(data, edits), entries)
-
-
-def _enabled(declared: HeaderCode, data: bytes, entries: Sequence[Entry]) -> Iterator[Change]:
-    """Yields the edits; conditions are numbered by their position among the entries."""
+    declared = HeaderCode(Text("", data).code)
+    edits: list[Change] = []
     returned_structs = set()
-    for number, entry in enumerate(entries):
+    for number, (_, entry) in enumerate(entries):
         span = entry.span
         match = COMMENTED.match(data[slice(*span)].decode())
         assert match is not None, "it was read by this"
@@ -366,5 +355,6 @@ def _enabled(declared: HeaderCode, data: bytes, entries: Sequence[Entry]) -> Ite
         returned_structs.add(returned)
         value = f"::policygen_marks::marked({returned}{{}}, {mark(number)})"
         # The line break ends the comment.
-        yield span, f"\nif ({match[1]}) return {value};"
-    yield from _mark_members(declared, returned_structs)
+        edits.append((span, f"\nif ({match[1]}) return {value};"))
+    edits += _mark_members(declared, returned_structs)
+    return Marked(header, replaced(data, edits), entries)

@@ -55,10 +55,8 @@ def locals_of(code: bytes, bodies: Iterable[Span]) -> dict[str, str]:
 
 def defined(code: bytes, body: Span, name: str) -> int | None:
     """Returns the offset at which a function defines a constant."""
-    matches = (
-        match for match in _LOCAL.finditer(code, body.start, body.end) if match[1].decode() == name
-    )
-    return next((match.start() for match in matches), None)
+    matches = _LOCAL.finditer(code, body.start, body.end)
+    return next((match.start() for match in matches if match[1].decode() == name), None)
 
 
 @dataclass(slots=True)
@@ -138,12 +136,10 @@ def alternatives(fact: str) -> list[str]:
     return [part.strip() for part in inner.split("||")] if "&&" not in inner else [fact]
 
 
-def excluded(fact: str, held: Iterable[str]) -> bool:
+def excluded(fact: str, held: Sequence[str]) -> bool:
     """Checks whether a fact contradicts one of the facts that hold."""
-    held_facts = list(held)
     return all(
-        any(_contradict(alternative, other) for other in held_facts)
-        for alternative in alternatives(fact)
+        any(_contradict(alternative, other) for other in held) for alternative in alternatives(fact)
     )
 
 
