@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from policygen.headers.expressions import evaluate
+from policygen.headers.expressions import INT64, evaluate
 from policygen.headers.preprocessor import Passage, PreprocessedUnit, Preprocessor, Region
 from policygen.model.benchmarks import Axis, SubBenchmark
 
@@ -78,18 +78,13 @@ def _read(scope: Scope, match: re.Match[str]) -> SubBenchmark:
         elif call[1] in _KINDS and len(parts) > 1:
             runtime.append(_runtime_axis(scope, call[1], parts))
     text, place = unit.origin(at)
-    defaults = (
-        _DEFAULT_NAMES
-        if len(lists) <= len(_DEFAULT_NAMES)
-        else [f"T{i}" for i in range(len(lists))]
-    )
+    many = len(lists) > len(_DEFAULT_NAMES)
+    defaults = [f"T{i}" for i in range(len(lists))] if many else _DEFAULT_NAMES
     names = [*type_names, *defaults[len(type_names) :]]
+    types_by_name = zip(names, lists, strict=False)
     return SubBenchmark(
         name=name,
-        axes=(
-            *(_type_axis(scope, *pair, at) for pair in zip(names, lists, strict=False)),
-            *runtime,
-        ),
+        axes=(*(_type_axis(scope, *pair, at) for pair in types_by_name), *runtime),
         source=text.path,
         line=text.line(place),
         conditions=_conditions(unit, at),
@@ -164,9 +159,7 @@ class AxisValues:
 
     def note(self, conditions: list[str]) -> None:
         """Adds new conditions."""
-        self.conditions += [
-            condition for condition in conditions if condition not in self.conditions
-        ]
+        self.conditions = list(dict.fromkeys([*self.conditions, *conditions]))
 
 
 # Type lists as NVBench input strings: `fundamental_types` is I8, I16, I32 and so on
@@ -264,9 +257,10 @@ def type_string(scope: Scope, spelling: str) -> tuple[str, bool]:
     for _ in range(MAX_DEPTH):
         if string := scope.strings.get(name) or _builtin(scope, name):
             return string, True
-        if constant := _integral_constant(scope, name):
-            return constant
-        alias = scope.aliases.get(name) or scope.aliases.get(name.rpartition("::")[2])
+        match = _TEMPLATE.match(name)
+        if match and match.group(2) in scope.preprocessor.facts.types.constants:
+            return _constant(scope, name[match.end() : name.rindex(">")].rpartition(",")[2])
+        alias = scope.aliases.get(name.rpartition("::")[2])
         if alias is None or canonical(alias.text) == name:
             break
         name = canonical(alias.text)
@@ -289,13 +283,6 @@ def _builtin(scope: Scope, name: str) -> str | None:
     return types.strings.get(unqualified) or scope.strings.get(unqualified)
 
 
-def _integral_constant(scope: Scope, name: str) -> tuple[str, bool] | None:
-    match = _TEMPLATE.match(name)
-    if match is None or match.group(2) not in scope.preprocessor.facts.types.constants:
-        return None
-    return _constant(scope, name[match.end() : name.rindex(">")].rpartition(",")[2])
-
-
 def _constant(scope: Scope, spelling: str) -> tuple[str, bool]:
     value = evaluate(spelling, lambda name: constant(scope, name))
     if value is not None:
@@ -316,7 +303,6 @@ def constant(scope: Scope, name: str, depth: int = 0) -> int | None:
 
 VALUES_DEPTH = 20
 MAX_VALUES = 10_000
-INT64 = 1 << 63
 _RANGE = re.compile(r"(?:\w+\s*::\s*)*range\s*(?:<[^<>()]*>\s*)?\(")
 # std::vector<nvbench::int64_t>{25, 31}
 _LIST = re.compile(
@@ -349,14 +335,10 @@ def read_values(scope: Scope, passage: Passage, kind: str, depth: int = 0) -> Ax
         if len(parts) == 1 and _WHOLE.match(parts[0].text):
             return read_values(scope, parts[0], kind, depth + 1)
         if match.group(1) == "{":
-            return _list([part.text for part in parts], kind, scope)
+            values = [_value(part.text, kind, scope) for part in parts]
+            readable = [value for value in values if value is not None]
+            return AxisValues(readable, len(readable) == len(values))
     return AxisValues(complete=False)
-
-
-def _list(parts: list[str], kind: str, scope: Scope) -> AxisValues:
-    values = [_value(part, kind, scope) for part in parts]
-    readable = [value for value in values if value is not None]
-    return AxisValues(readable, len(readable) == len(values))
 
 
 def _value(text: str, kind: str, scope: Scope) -> str | None:

@@ -5,6 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import dropwhile
 
 from policygen.headers.spelling import Change, indent_of, line_end, line_start, newline, text_of
 from policygen.headers.syntax import Guards
@@ -21,6 +22,8 @@ _ASIDE = re.compile(r"\s*\(([^()]*)\)")
 _CODE = re.compile(
     r"(?:static\b|constexpr\b|using\b|template\b|struct\b|#\s*\w|[{}]).*|.*[;{}]\s*$|\w+(?:::\w+)?,$"
 )
+# "// text", "/* text */", " * text", "// // text"
+_MARKED = re.compile(rb"\s*(?://[/!]?<?|/\*[*!]*|\*+/?)?\s*(//+)?\s*(.*?)\s*(?:\*/)?\s*$")
 _FORMAT = re.compile(rb"(?://|/\*)\s*clang-format\s+(off|on)\b")
 _ONE_LINE_BREAK = re.compile(rb"[ \t]*(?:\r?\n)?[ \t]*")
 
@@ -64,18 +67,11 @@ def comment_lines(data: bytes, comment: Span) -> Iterator[Line]:
     """Yields the lines of a comment."""
     offset = comment.start
     for row in data[slice(*comment)].split(b"\n"):
-        yield _line(row, offset)
+        match = _MARKED.match(row)
+        assert match is not None, "all its parts may be empty"
+        span = Span(offset + match.start(2), offset + match.end(2))
+        yield Line(decode(match[2]), span, nested=match[1] is not None)
         offset += len(row) + 1
-
-
-def _line(row: bytes, offset: int) -> Line:
-    match = re.match(rb"\s*(?://[/!]?<?|/\*[*!]*|\*+/?)?\s*(//+)?\s*(.*?)\s*(?:\*/)?\s*$", row)
-    assert match is not None
-    return Line(
-        text=decode(match[2]),
-        span=Span(offset + match.start(2), offset + match.end(2)),
-        nested=match[1] is not None,
-    )
 
 
 def read_notes(lines: Sequence[Line], *, lives: bool) -> Notes:
@@ -366,10 +362,6 @@ class Surroundings:
                 headings.append(comment)
         return headings
 
-    def above(self, heading: Span) -> int:
-        """Returns the end of the text above a heading."""
-        return len(self._text.data[: heading.start].rstrip())
-
     def stands_alone(self, heading: Span) -> bool:
         """Tells whether a blank line follows a heading."""
         data = self._text.data
@@ -406,11 +398,8 @@ class Surroundings:
         data = self._text.data
         start, end = line_start(data, entry.span.start), data.find(b"\n", entry.span.end) + 1
         rows = (data[line_start(data, start - 1) : start], data[end : line_end(data, end)])
-        return (
-            entry.layout == "line"
-            and not entry.labels
-            and any(_ONE_LINE.match(row) for row in rows)
-        )
+        is_unlabeled_line = entry.layout == "line" and not entry.labels
+        return is_unlabeled_line and any(map(_ONE_LINE.match, rows))
 
     def opens(self, offset: int) -> bool:
         """Tells whether an entry can start here without a blank line above."""
@@ -439,10 +428,7 @@ class Surroundings:
 
     def _own(self, above: list[Span]) -> list[Span]:
         """Drops section headings from the comments above an entry."""
-        count = 0
-        while count < len(above) and self._heads(above[count]):
-            count += 1
-        return above[count:]
+        return list(dropwhile(self._heads, above))
 
     def _heads(self, comment: Span) -> bool:
         lines = list(comment_lines(self._text.data, comment))

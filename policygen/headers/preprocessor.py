@@ -304,15 +304,12 @@ class Preprocessor:
         group.note = spelling if group.active else f"!({spelling})"
         group.start = self._size
 
-    def _leave(self, group: _Group) -> None:
-        if group.active and group.noted and self._size > group.start:
-            self._regions.append(Region(group.start, self._size, group.note, group.known))
-
     def _turn(self, text: Text, offset: int, word: str, rest: str, groups: list[_Group]) -> None:
         if not groups:
             raise text.error(offset, f"#{word} without #if")
         group = groups[-1]
-        self._leave(group)
+        if group.active and group.noted and self._size > group.start:
+            self._regions.append(Region(group.start, self._size, group.note, group.known))
         if word == "endif":
             groups.pop()
         elif word == "elif":
@@ -408,12 +405,8 @@ def parse_macro(text: str) -> Macro | None:
     match = _DEFINE.match(text)
     if match is None or len(text) > MAX_BODY:
         return None
-    parameter_list = match["parameters"]
-    parameters = (
-        None
-        if parameter_list is None
-        else tuple(parameter.strip() for parameter in parameter_list.split(","))
-    )
+    listed = match["parameters"]
+    parameters = None if listed is None else tuple(map(str.strip, listed.split(",")))
     return Macro(match["name"], parameters, match["body"].strip())
 
 
@@ -427,15 +420,11 @@ def expand(macro: Macro, arguments: Sequence[str]) -> str:
             continue
         if part.startswith("#"):
             name = part[1:].strip()
-            parts.append(_quoted(values.get(name, name)))
+            text = " ".join(values.get(name, name).split())
+            parts.append('"{}"'.format(text.replace("\\", "\\\\").replace('"', '\\"')))
         else:
             parts.append(values.get(part, part))
     return "".join(parts)
-
-
-def _quoted(text: str) -> str:
-    escaped = " ".join(text.split()).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')

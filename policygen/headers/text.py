@@ -105,12 +105,7 @@ class Text:
     def error(
         self, offset: int, message: str, *, width: int = 1, remedy: str | None = None
     ) -> SourceError:
-        """Builds an error at an offset, with the line and a caret."""
-        line, column, text = self.place(offset)
-        return SourceError(self.path, line, column, message, text, width, remedy)
-
-    def place(self, offset: int) -> tuple[int, int, str]:
-        """Returns line and column (in characters), both from 1, and the line's text."""
+        """Builds an error at an offset, with the line and a caret; columns are characters."""
         offset = min(offset, len(self.data))
         start = self.data.rfind(b"\n", 0, offset) + 1
         end = self.data.find(b"\n", offset)
@@ -120,11 +115,8 @@ class Text:
             start = max(start, offset - 60)
             row = self.data[start : start + 120]
         column = len(decode(self.data[start:offset].removeprefix(BOM))) + 1
-        return (
-            self.line(offset),
-            column,
-            decode(row.removeprefix(BOM)).replace("\0", "\N{SYMBOL FOR NULL}"),
-        )
+        shown = decode(row.removeprefix(BOM)).replace("\0", "\N{SYMBOL FOR NULL}")
+        return SourceError(self.path, self.line(offset), column, message, shown, width, remedy)
 
     def check(self) -> None:
         """Raises an error at the first place that cannot be part of a complete C++ file."""
@@ -329,19 +321,14 @@ def _check_includes(text: Text) -> None:
         )
         end_of_last = span.end
         if match[1] != b"include" or not _NAMED.fullmatch(match[2].strip()):
-            raise text.error(
-                _directive_start(span, text), "cannot determine what this includes", remedy=_REMEDY
-            )
-        if depth > 0:
+            words = "cannot determine what this includes"
+        elif depth > 0:
             words = "an include inside a declaration; policygen does not read it"
-            raise text.error(_directive_start(span, text), words, remedy=_REMEDY)
+        else:
+            continue
+        raise text.error(text.uncommented.index(b"#", span.start), words, remedy=_REMEDY)
 
 
 def _joined_lines(text: Text, directive: Span) -> bytes:
     """Returns a directive with its continuation lines joined."""
     return _LINE_CONTINUATION.sub(b"", text.uncommented[slice(*directive)])
-
-
-def _directive_start(span: Span, text: Text) -> int:
-    """Returns the offset of a directive's `#`."""
-    return text.uncommented.index(b"#", span.start)
