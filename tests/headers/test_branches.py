@@ -200,7 +200,7 @@ def test_a_field_that_no_place_can_give_a_value_is_refused():
 
 def test_a_return_that_cannot_be_for_one_type_or_keep_values_is_refused():
     with pytest.raises(InputError, match="a case without returns cannot get one for a single type"):
-        NewReturn(EmptyCase(None, Span(0, 0), ()), (), None).naming("T == type_t::int8")
+        NewReturn(EmptyCase(None, Span(0, 0), ()), ()).naming("T == type_t::int8")
     spot = GuardedReturn(told(0), None, None, FAMILY, "f", {})
     with pytest.raises(InputError, match=r"no return can keep the values of T=I8"):
         spot.kept("T=I8")

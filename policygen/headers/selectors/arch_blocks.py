@@ -154,9 +154,7 @@ def leaving(returns: Sequence[Nested], indent: str) -> tuple[list[str], list[Nes
 def _shared_conditions(returns: Sequence[Nested]) -> list[str]:
     """Returns the conditions that all returns share and that their models do not have."""
     candidates = returns[0].more if len(returns) > 1 else ()
-    return [
-        fact for fact in candidates if all(fact in nested_return.more for nested_return in returns)
-    ]
+    return [fact for fact in candidates if all(fact in own.more for own in returns)]
 
 
 def _without_shared(returns: Sequence[Nested], shared: Sequence[str]) -> list[Nested]:
@@ -167,10 +165,8 @@ def block_rows(returns: Sequence[Nested], indent: str) -> list[str]:
     """Writes the returns of a block, within one `if` for the conditions they all share."""
     if shared := _shared_conditions(returns):
         shared_step = Step("if", tuple(shared))
-        returns = [
-            replace(nested_return, steps=(shared_step, *nested_return.steps))
-            for nested_return in _without_shared(returns, shared)
-        ]
+        others = _without_shared(returns, shared)
+        returns = [replace(own, steps=(shared_step, *own.steps)) for own in others]
     return nested_rows(returns, indent)
 
 
@@ -226,16 +222,11 @@ def _runs(
 def _if_rows(group: _Group, indent: str) -> list[str]:
     """Writes one `if` for the conditions that a group shares, or none if there are none."""
     if len(group) == 1:
-        (nested_return,) = group
-        return (
-            guarded(nested_return.asks, nested_return.rows(indent + UNIT), indent)
-            if nested_return.asks
-            else nested_return.rows(indent)
-        )
+        (only,) = group
+        inner = only.rows(indent + UNIT if only.asks else indent)
+        return guarded(only.asks, inner, indent) if only.asks else inner
     facts: list[str] = []
-    while (step := group[0].steps[:1]) and all(
-        nested_return.steps[:1] == step for nested_return in group
-    ):
+    while (step := group[0].steps[:1]) and all(own.steps[:1] == step for own in group):
         facts += step[0].facts
         group = [_inside_first_step(nested_return) for nested_return in group]
     return guarded(facts, nested_rows(group, indent + UNIT), indent)

@@ -166,14 +166,9 @@ def _candidate(
     if likeness is None:
         return None
     # The first block that is not for a later architecture, if any
-    earlier = (
-        clause
-        for clause in call_path.body.clauses
-        if clause.scope == call_path.block.scope
-        and since_of(clause)
-        and number_of(clause) <= arch_number(truth.arch)
-    )
-    before = next(earlier, None)
+    siblings = filter(since_of, call_path.body.siblings(call_path.block))
+    number = arch_number(truth.arch)
+    before = next((clause for clause in siblings if number_of(clause) <= number), None)
     block = before or call_path.block
     names = {word for fact in likeness.conditions for word in _WORD.findall(fact)}
     names |= _locals(header.text, model)

@@ -80,15 +80,17 @@ class FirstReturn(FamilySpot):
 # Guarded returns that a result is written to
 
 
+Place = BesideReturn | EmptyCase | ArchBlock | ArchFunction | BeforeReturn
+"""Where a return is added."""
+
+
 @dataclass(frozen=True, slots=True)
 class NewReturn:
     """A guarded return to be added."""
 
-    at: BesideReturn | EmptyCase | ArchBlock | ArchFunction | BeforeReturn
+    at: Place
     facts: tuple[str, ...]
     """Its full conditions, the same for all workloads that it serves."""
-    truth: Truth
-    """The facts of the workload that it is for."""
 
     def naming(self, condition: str, passed: tuple[tuple[str, str], ...] = ()) -> "NewReturn":
         """Restricts the return to one type; members that it tests are passed to its function."""
@@ -103,11 +105,6 @@ class NewReturn:
     def bounded(self) -> bool:
         """Whether an upper bound hides the return from later architectures."""
         return isinstance(self.at, ArchBlock | ArchFunction) and self.at.below is not None
-
-    def takes(self, selected: Selected) -> bool:
-        """Tells whether the return may serve another workload."""
-        truth = replace(self.truth, traits=selected.traits)
-        return all(truth.holds(fact) is not False for fact in self.facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +156,8 @@ class GuardedReturn(FamilySpot):
         if self.new:
             return replace(self, new=self.new.naming(condition, passed))
         assert self.now is not None, "a return that changes is there"
-        facts = (*self.now.entry.args, condition)
-        return replace(
-            self, new=NewReturn(BeforeReturn(self.now, (condition,), passed), facts, self.truth)
-        )
+        before = BeforeReturn(self.now, (condition,), passed)
+        return replace(self, new=NewReturn(before, (*self.now.entry.args, condition)))
 
     @property
     def named(self) -> str:
@@ -212,8 +207,9 @@ class GuardedReturn(FamilySpot):
 
     def takes(self, other: Spot) -> bool:
         """Tells whether the return serves, or may serve, another workload."""
-        if self.new and other.header == self.header:
-            return self.new.takes(other.selected)
+        if self.new and self.truth and other.header == self.header:
+            truth = replace(self.truth, traits=other.selected.traits)
+            return all(truth.holds(fact) is not False for fact in self.new.facts)
         return Spot.takes(self, other)
 
 
@@ -236,7 +232,10 @@ class Returns(Dialect):
             except InputError as not_added:
                 if benchmark.first is not None:
                     return self.first(benchmark, selected)
-                raise InputError(_combined_reason(error, not_added)) from not_added
+                reason = error.in_line
+                if not_added.message not in error.message:
+                    reason += f", and none can be added: {not_added.in_line}"
+                raise InputError(reason) from not_added
         with contextlib.suppress(InputError):
             return self._known_types(spot)
         return spot
@@ -283,9 +282,9 @@ class Returns(Dialect):
         earlier = gone_before(nearest_place, truth) if nearest_place else None
         if nearest_place and not earlier:
             facts = (*nearest_place.around, *nearest_place.conditions)
-            return self._spot(benchmark, selected, NewReturn(nearest_place, facts, truth))
+            return self._spot(benchmark, selected, nearest_place, facts, truth)
         if empty := empty_case(arch_returns, truth, self.arch):
-            return self._spot(benchmark, selected, NewReturn(empty, empty.around, truth))
+            return self._spot(benchmark, selected, empty, empty.around, truth)
         try:
             return self._in_own_block(benchmark, selected, header_returns, returns, truth)
         except InputError as error:
@@ -314,18 +313,13 @@ class Returns(Dialect):
         }
         types, label = header_returns.members, function.label
         members = {**constants, **benchmark.returns}
+        place = {"arch": self.arch, "header": site.header, "namespace": site.scope}
+        family = Family(name=label, parameters=(), entries=(), **place)
         return FirstReturn(
             selected,
             site,
             FamilyBinding(site=site.name, name=label, args=(), members=members),
-            Family(
-                name=label,
-                arch=self.arch,
-                header=site.header,
-                namespace=site.scope,
-                parameters=(),
-                entries=(),
-            ),
+            family,
             label,
             function,
             read_aggregate(header_returns.structs, function.returns),
@@ -387,16 +381,22 @@ class Returns(Dialect):
                 "Add a guarded return for it by hand; policygen can then update it.",
             )
         facts = (*([f"before {self.below}"] if self.below else []), *place.conditions)
-        return self._spot(benchmark, selected, NewReturn(place, facts, truth))
+        return self._spot(benchmark, selected, place, facts, truth)
 
     def _spot(
-        self, benchmark: BenchmarkBinding, selected: Selected, new_return: NewReturn
+        self,
+        benchmark: BenchmarkBinding,
+        selected: Selected,
+        place: Place,
+        facts: tuple[str, ...],
+        truth: Truth,
     ) -> GuardedReturn:
-        model = new_return.at.beside
+        model = place.beside
         spot = self._like(benchmark, selected, model.family, model.entry)
-        name = new_return.at.name if isinstance(new_return.at, ArchFunction) else model.family.name
-        tests = self._read(spot.site.header).tests_at(_test_offset(new_return))
-        return replace(spot, name=name, new=new_return, truth=new_return.truth, tests=tests)
+        name = place.name if isinstance(place, ArchFunction) else model.family.name
+        offset = place.block.start if isinstance(place, ArchBlock) else model.start
+        tests = self._read(spot.site.header).tests_at(offset)
+        return replace(spot, name=name, new=NewReturn(place, facts), truth=truth, tests=tests)
 
     def _like(
         self, benchmark: BenchmarkBinding, selected: Selected, family: Family, entry: Entry
@@ -416,30 +416,14 @@ class Returns(Dialect):
         header_returns = self._read(spot.site.header)
         deciding = header_returns.return_of(selected)
         truth = Truth(selected.traits, self.arch, header_returns.constants)
-        spot = replace(spot, now=deciding, truth=truth)
         if deciding is None:
-            return spot
-        offset = deciding.start
-        members, passable = header_returns.tests_at(offset), header_returns.passable_at(offset)
-        return replace(spot, tests=members, passable=passable)
-
-
-def _test_offset(new_return: NewReturn) -> int:
-    """Returns where the header would test a condition of a new return."""
-    at = new_return.at
-    return at.block.start if isinstance(at, ArchBlock) else at.beside.start
-
-
-def _combined_reason(not_changed: InputError, not_added: InputError) -> str:
-    """Explains why no return can be changed and none added, without repeating a reason."""
-    if not_added.message in not_changed.message:
-        return not_changed.in_line
-    return f"{not_changed.in_line}, and none can be added: {not_added.in_line}"
+            return replace(spot, truth=truth)
+        tests = header_returns.tests_at(deciding.start)
+        passable = header_returns.passable_at(deciding.start)
+        return replace(spot, now=deciding, truth=truth, tests=tests, passable=passable)
 
 
 def _condition(name: str, type_name: str, value: Value) -> str:
     if isinstance(value, bool):
         return name if value else f"!{name}"
-    return (
-        f"{name} == {type_name}::{value}" if isinstance(value, str) else f"{name} == {spell(value)}"
-    )
+    return f"{name} == {f'{type_name}::' if isinstance(value, str) else ''}{spell(value)}"

@@ -87,32 +87,20 @@ def nearest(returns: Sequence[HeaderReturn], truth: Truth) -> BesideReturn | Non
     candidates.sort(key=lambda candidate: _cost(candidate, truth))
     best = candidates[0]
     if gone_before(best, truth):
-        alternatives = (
-            candidate
-            for candidate in candidates
-            if not gone_before(candidate, truth) and not _has_same_if(candidate)
-        )
-        best = next(alternatives, best)
+        reached = (place for place in candidates if not gone_before(place, truth))
+        best = next((place for place in reached if not _has_same_if(place)), best)
     conditions = {*best.around, *best.conditions}
-    disabled = (
-        entry
-        for entry in best.beside.family.entries
-        if entry.disabled and set(entry.args) == conditions
-    )
-    instead = next((entry.span for entry in disabled), None)
+    disabled = (entry for entry in best.beside.family.entries if entry.disabled)
+    instead = next((entry.span for entry in disabled if {*entry.args} == conditions), None)
     return replace(best, conditions=tuple(simplest(best.conditions)), instead=instead)
 
 
 def _beside(model: HeaderReturn, truth: Truth, flags: set[str]) -> BesideReturn | None:
     facts_by_level = [clause.facts for clause in model.clauses]
-    failing_levels = [
-        level
-        for level, facts in enumerate(facts_by_level)
-        if any(truth.holds(fact) is False for fact in facts)
-    ]
-    if not failing_levels:
+    failing = [any(truth.holds(fact) is False for fact in facts) for facts in facts_by_level]
+    if True not in failing:
         return None
-    level = failing_levels[0]
+    level = failing.index(True)
     own_conditions = [
         own_condition(fact, truth, flags) for facts in facts_by_level[level:] for fact in facts
     ]
@@ -174,9 +162,8 @@ def _cost(place: BesideReturn, truth: Truth) -> tuple[int, ...]:
         abs(_number(model_fact) - _number(own_fact)) for _, model_fact, own_fact in changed
     ]
     facts = [*place.around, *place.conditions]
-    enumerators = sum(
-        (match := EQUAL.search(fact)) is not None and "::" in match[2] for fact in facts
-    )
+    equalities = filter(None, map(EQUAL.search, facts))
+    enumerators = sum("::" in match[2] for match in equalities)
     unchanged = len(facts) - len(changed) - enumerators
     flags = sum(EQUAL.search(model_fact) is None for _, model_fact, _ in changed)
     depth = len(place.around)
@@ -222,15 +209,9 @@ def empty_case(returns: Sequence[HeaderReturn], truth: Truth, arch: str) -> Empt
 
 def gone_before(place: BesideReturn, truth: Truth) -> Return | None:
     """Finds a return that the workload reaches before the block of its nearest return."""
-    return next(
-        (
-            returned
-            for returned in place.beside.body.returns
-            if returned.span.end <= place.clause.start
-            and all(truth.holds(fact) for fact in facts_of(returned.clauses))
-        ),
-        None,
-    )
+    before = (own for own in place.beside.body.returns if own.span.end <= place.clause.start)
+    reached = (own for own in before if all(map(truth.holds, facts_of(own.clauses))))
+    return next(reached, None)
 
 
 def passed_by(model: HeaderReturn, conditions: Sequence[str], truth: Truth) -> list[str] | None:
@@ -246,9 +227,8 @@ def passed_by(model: HeaderReturn, conditions: Sequence[str], truth: Truth) -> l
         arch_clauses = [clause for clause in clauses if _CAPABILITY.search(clause.text)]
         if span.start >= model.entry.span.start or arch_clauses != own_arch_clauses:
             continue
-        other_facts = [
-            fact for fact in facts if fact not in conditions and not _CAPABILITY.search(fact)
-        ]
+        new_facts = (fact for fact in facts if fact not in conditions)
+        other_facts = [fact for fact in new_facts if not _CAPABILITY.search(fact)]
         if not other_facts or any(excluded(fact, conditions) for fact in other_facts):
             continue
         if all(truth.holds(fact) is False for fact in other_facts):
@@ -316,10 +296,8 @@ class HeaderReturns(HeaderCode):
     @cached_property
     def _calls(self) -> dict[str, list[tuple[str, ...]]]:
         """Function → the conditions of each call to it, other than the architecture."""
-        names = "|".join(
-            re.escape(function.name) for function in self.deciding if function.name.isidentifier()
-        )
-        calls = re.compile(rf"\b({names})\s*\(".encode())
+        names = (function.name for function in self.deciding if function.name.isidentifier())
+        calls = re.compile(rf"\b({'|'.join(names)})\s*\(".encode())
         conditions: dict[str, list[tuple[str, ...]]] = {}
         for function, body in self.bodies:
             for call in calls.finditer(self.code, function.body.start, function.body.end):
