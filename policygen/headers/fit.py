@@ -122,19 +122,16 @@ def _sites(
     for group in groups(binding.algorithm, binding.sites):
         by_name.setdefault(group.rows[0].name, []).append(group)
     for peers in by_name.values():
-        guesses: dict[Alternatives[Site], Fitting] = {
-            g: (guess(g.rows, version), {}) for g in peers
-        }
+        guesses: dict[Alternatives[Site], Fitting]
+        guesses = {g: (guess(g.rows, version), {}) for g in peers}
         fitting = {g: _fitting(g.rows, version, tree) for g in peers}
         best = {g: fitting[g] if fitting[g][0] else guesses[g] for g in peers}
         selectors = [g for g in peers if g.rows[0].is_selector]
         if any(best[g][0] and _has_selector(g.rows, tree) for g in selectors):
             # Other dialects beside a selector are ignored; CUB 3.3 has both in some headers.
             keep_others = dialect == "selectors"
-            chosen |= {
-                g: best[g] if g in selectors else guesses[g] if keep_others else NOTHING
-                for g in peers
-            }
+            others = guesses if keep_others else dict.fromkeys(peers, NOTHING)
+            chosen |= {g: best[g] if g in selectors else others[g] for g in peers}
         elif any(row for row, _ in fitting.values()):
             chosen |= {g: fitting[g] if g in selectors else best[g] for g in peers}
         elif any(_lacks_policy(row, tree) for row, _ in guesses.values() if row):
@@ -172,10 +169,7 @@ def _has_selector(rows: Iterable[Site], tree: TreeText) -> bool:
 
 
 def _families(
-    binding: Binding,
-    version: tuple[int, ...],
-    tree: TreeText,
-    sites: Sequence[Site],
+    binding: Binding, version: tuple[int, ...], tree: TreeText, sites: Sequence[Site]
 ) -> dict[Alternatives[FamilyBinding], FamilyBinding | None]:
     """Chooses families by their parameters, and rows for another version only with their site."""
     chosen = {}
@@ -192,10 +186,7 @@ def _families(
 
 
 def _benchmarks(
-    binding: Binding,
-    version: tuple[int, ...],
-    tree: TreeText,
-    sites: Sequence[Site],
+    binding: Binding, version: tuple[int, ...], tree: TreeText, sites: Sequence[Site]
 ) -> dict[Alternatives[BenchmarkBinding], BenchmarkBinding | None]:
     """Chooses benchmarks that provide a site's roles; no row if the tree lacks a name they use."""
     known_roles = {role for row in binding.benchmarks for role in (*row.roles, *row.constants)}
@@ -227,15 +218,11 @@ def _renamed_if_fitting(site: Site, tree: TreeText) -> Mapping[str, str] | None:
     text = tree.headers.get(site.header)
     if text is None:
         return None
-    is_present = (
-        all(
-            re.search(rf"\bnamespace\s+[\w:]*\b{name}\b", text)
-            for name in site.namespace.split("::")
-        )
-        and all(include in tree.files for include in site.includes if include.startswith("cub/"))
-        and _has_hub(site, text)
-    )
-    if not is_present:
+    opened = (rf"\bnamespace\s+[\w:]*\b{name}\b" for name in site.namespace.split("::"))
+    included = (include for include in site.includes if include.startswith("cub/"))
+    if not all(re.search(pattern, text) for pattern in opened):
+        return None
+    if not all(include in tree.files for include in included) or not _has_hub(site, text):
         return None
     if site.is_selector:
         return renamed(site, structs(text), text)

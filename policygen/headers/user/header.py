@@ -67,17 +67,12 @@ def _return(parts: Sequence[TunedReturn]) -> EmitReturn:
     first = parts[0]
     assert first.values is not None
     names = [argument.parameter for argument in first.spots[0].selector.arguments]
+    spelled = [part.spots[0].arguments.spelled for part in parts]
+    actions = [action for part in parts for action in part.actions]
+    labels = [labelled(action.variant or "", action.scores or ()) for action in actions]
     return EmitReturn(
-        when=tuple(
-            dict(zip(names, part.spots[0].arguments.spelled, strict=True)) for part in parts
-        ),
-        labels=tuple(
-            dict.fromkeys(
-                labelled(action.variant or "", action.scores or ())
-                for part in parts
-                for action in part.actions
-            )
-        ),
+        when=tuple(dict(zip(names, arguments, strict=True)) for arguments in spelled),
+        labels=tuple(dict.fromkeys(labels)),
         values=dict(first.values),
         guard=first.spots[0].arguments.guard,
     )
@@ -91,7 +86,6 @@ def render(
 ) -> str:
     """Renders the header."""
     spots = [spot for tuned_selector in tuned for spot in tuned_selector.spots]
-    headers = [spot.header for spot in spots]
     used = [header for spot in spots for header in spot.arguments.headers]
     own_header = header_of(target.version.own)
     major, minor = target.version.text.split(".")[:2]
@@ -101,6 +95,7 @@ def render(
     ]
     conditions_text = str([selector["returns"] for selector in rendered])
     iterators = [ITERATORS] if "is_contiguous" in conditions_text else []
+    headers = [*(spot.header for spot in spots), "cuda/std/type_traits"]
     composed: dict[str, str] = {}
     for data in selectors:
         template_arguments = "<...>" if data.parameters else ""
@@ -109,17 +104,13 @@ def render(
         TEMPLATE,
         {
             "version": __version__,
-            "origin": _measurement_lines(
-                [action for tuned_selector in tuned for action in tuned_selector.actions]
-            ),
+            "origin": _measurement_lines([action for own in tuned for action in own.actions]),
             "arch": target.arch,
             "cub": f"{major}.{minor}",
             "number": int(major) * 1000 + int(minor),
             "std": target.std,
             "namespace": target.namespace,
-            "includes": sorted(
-                {*headers, *used, *iterators, "cuda/std/type_traits"} - {own_header}
-            ),
+            "includes": sorted({*headers, *used, *iterators} - {own_header}),
             "contiguous": CONTIGUOUS if f"{CONTIGUOUS}<" in conditions_text else None,
             "own": own_header,
             "aliases": _aliases(spots),
@@ -135,15 +126,15 @@ def _selector(
     selector = tuned.spots[0].selector
     keys = {part.spots[0].arguments.spelled: part for part in tuned.written}
     conversion = _conversion(structs, selector.selector.policy, selector.selects)
+    declared = f"<{', '.join(data.parameters)}>"
+    names = dict.fromkeys(spot.selector.benchmark.name for spot in tuned.spots)
     return {
         "name": data.name,
-        "parameters": wrapped("template ", f"<{', '.join(data.parameters)}>", "", 0)
-        if data.parameters
-        else [],
+        "parameters": wrapped("template ", declared, "", 0) if data.parameters else [],
         "policy": data.policy,
         "signature": _signature(data.policy),
         "fallback": _fallback(data.default, conversion),
-        "about": _summary_comment(tuned),
+        "about": comment(f"What {', '.join(names)} found.".split(" "), "//!"),
         "example": _example(tuned, target),
         "conversion": None if conversion is None else wrapped("return ", conversion, ";", 2),
         "since": _capability_arguments(target.arch),
@@ -152,11 +143,9 @@ def _selector(
             {
                 "guard": emitted.guard,
                 "labels": [line for label in emitted.labels for line in _label_lines(label)],
-                "condition": _condition(
-                    [keys[tuple(arguments.values())] for arguments in emitted.when]
-                ),
+                "condition": _condition([keys[tuple(part.values())] for part in emitted.when]),
                 "text": returned(
-                    tuned.fields, emitted.values, target.std, 4 if emitted.when[0] else 3
+                    tuned.fields, emitted.values, target.std, 3 + bool(emitted.when[0])
                 ),
             }
             for emitted in data.returns
@@ -208,11 +197,6 @@ def _measurement_lines(actions: Sequence[EmitAction]) -> list[str]:
     return list(lines)
 
 
-def _summary_comment(tuned: TunedSelector) -> list[str]:
-    names = dict.fromkeys(spot.selector.benchmark.name for spot in tuned.spots)
-    return comment(f"What {', '.join(names)} found.".split(" "), "//!")
-
-
 def _example(tuned: TunedSelector, target: HeaderTarget) -> list[str]:
     """Writes an example call with the selector, for the workload with the shortest types."""
     spot = min(tuned.spots, key=lambda spot: sum(map(len, spot.arguments.spelled)))
@@ -220,21 +204,15 @@ def _example(tuned: TunedSelector, target: HeaderTarget) -> list[str]:
     roles = dict(spot.arguments.roles)
     spelled = ", ".join(spot.arguments.spelled)
     template_arguments = f"<{spelled}>" if spelled else ""
-    qualified_aliases = {
-        alias.name: f"{target.namespace}::{alias.name}" for alias in public.selector.aliases
-    }
-    selector = (
-        f"{target.namespace}::{tuned.name}{_with_names(template_arguments, qualified_aliases)}"
-    )
-    spellings = {
-        role: cpp_type
-        for role, cpp_type in public.benchmark.roles.items()
-        if cpp_type.startswith("::")
-    } | roles
+    aliases = [alias.name for alias in public.selector.aliases]
+    qualified_aliases = {name: f"{target.namespace}::{name}" for name in aliases}
+    arguments = _with_names(template_arguments, qualified_aliases)
+    selector = f"{target.namespace}::{tuned.name}{arguments}"
+    bound_roles = public.benchmark.roles.items()
+    spellings = {role: cpp for role, cpp in bound_roles if cpp.startswith("::")} | roles
     values = spot.arguments.values
-    called = [
-        public.selector.calls[value] for value in values.values() if value in public.selector.calls
-    ]
+    calls = public.selector.calls
+    called = [calls[value] for value in values.values() if value in calls]
     signature, call = (
         _with_names(with_axes(text, values, target.version), spellings)
         for text in (public.selector.takes, *called, public.selector.call)[:2]

@@ -100,14 +100,9 @@ def selector_for(benchmark: BenchmarkBinding, version: BoundVersion) -> PublicSe
     for algorithm in bound(version):
         if benchmark in algorithm.benchmarks:
             site = algorithm.site(benchmark.site, "selectors")
-            at_site = [
-                selector for selector in algorithm.selectors if selector.site == benchmark.site
-            ]
-            candidates = [
-                selector
-                for selector in at_site
-                if benchmark.name in (selector.benchmarks or (benchmark.name,))
-            ]
+            at_site = (own for own in algorithm.selectors if own.site == benchmark.site)
+            name = benchmark.name
+            candidates = [own for own in at_site if name in (own.benchmarks or (name,))]
             if site is not None and candidates:
                 chosen = max(candidates, key=lambda selector: len(selector.benchmarks))
                 return PublicSelector(algorithm, site, chosen, benchmark)
@@ -180,11 +175,9 @@ def question(public_selector: PublicSelector, structs: Mapping[str, Struct]) -> 
 
 def _sized_roles(public_selector: PublicSelector) -> Iterator[str]:
     """Yields the roles whose sizes serve as units in any version of the benchmark."""
-    roles = {
-        *public_selector.benchmark.roles,
-        *(f"axis::{axis}" for axis in public_selector.benchmark.axes),
-    }
-    return (unit.of for unit in units_of(public_selector.benchmark) if unit.of in roles)
+    benchmark = public_selector.benchmark
+    roles = {*benchmark.roles, *(f"axis::{axis}" for axis in benchmark.axes)}
+    return (unit.of for unit in units_of(benchmark) if unit.of in roles)
 
 
 def overlay(
@@ -322,19 +315,15 @@ def arguments(
     roles = {}
     for role in public_selector.roles:
         printed = policy.roles[role]
-        is_axis = any(type_info.cpp == f"::{printed}" for type_info in axis_types)
-        roles[role] = (
-            f"::{printed}"
-            if is_axis
-            else _role_spelling(public_selector, role, values, printed, version)
-        )
+        if any(type_info.cpp == f"::{printed}" for type_info in axis_types):
+            roles[role] = f"::{printed}"
+        else:
+            roles[role] = _role_spelling(public_selector, role, values, printed, version)
     answers = list(zip(public_selector.arguments, policy.arguments, strict=True))
     key = [sized.get(argument.text, printed) for argument, printed in answers]
     spellings = [_spelling(public_selector, *answer, roles) for answer in answers]
     words = {word for part in spellings for word in _SCOPED_WORD.findall(part)}
-    guards = {
-        type_info.guard for type_info in types().types if type_info.guard and type_info.cpp in words
-    }
+    guards = {own.guard for own in types().types if own.guard and own.cpp in words}
     headers = dict.fromkeys(type_info.header for type_info in axis_types if type_info.header)
     guard = min(guards, default=None)
     return Arguments(tuple(key), tuple(spellings), guard, tuple(headers), dict(values), roles)
@@ -371,12 +360,12 @@ def _spelling(
 
 def with_axes(text: str, values: Mapping[str, str], version: BoundVersion) -> str:
     """Replaces `axis::T` with a workload's types."""
-    return _NAME.sub(
-        lambda match: (
-            axis_type(values[match[1]], version).cpp if match[0].startswith("axis::") else match[0]
-        ),
-        text,
-    )
+
+    def spelled(match: re.Match[str]) -> str:
+        is_axis = match[0].startswith("axis::")
+        return axis_type(values[match[1]], version).cpp if is_axis else match[0]
+
+    return _NAME.sub(spelled, text)
 
 
 def _with_aliases(public_selector: PublicSelector, text: str) -> str:
@@ -390,9 +379,7 @@ def _portable_spelling(cpp_type: str) -> str:
     """Spells `long` as `std::int64_t`: the two differ on other platforms."""
     name_by_spelling = {printed: name for name, printed in types().spellings.items()}
     name = name_by_spelling.get(cpp_type)
-    candidates = (
-        type_info.cpp for type_info in types().types if type_info.cpp.rpartition("::")[2] == name
-    )
+    candidates = (own.cpp for own in types().types if own.cpp.rpartition("::")[2] == name)
     return next(candidates, cpp_type.replace(" *", "*"))
 
 
@@ -519,22 +506,12 @@ class TunedSelector:
     @property
     def wanted(self) -> dict[Key, Mapping[str, str]]:
         """The policy of each key."""
-        return {
-            part.spots[0].arguments.key: part.values
-            for part in self.parts
-            if part.values is not None
-        }
+        pairs = ((part.spots[0].arguments.key, part.values) for part in self.parts)
+        return {key: values for key, values in pairs if values is not None}
 
     @property
     def shared(self) -> list[str]:
         """The unmeasured workloads that it cannot distinguish from measured ones."""
         measured, policies = {action.name for action in self.actions}, self.wanted
-        arguments_by_name = {
-            in_words(name, dict(axes)): arguments
-            for (name, axes), arguments in self.arguments.items()
-        }
-        return [
-            name
-            for name, arguments in arguments_by_name.items()
-            if arguments.key in policies and name not in measured
-        ]
+        keys = {in_words(name, dict(axes)): own.key for (name, axes), own in self.arguments.items()}
+        return [name for name, key in keys.items() if key in policies and name not in measured]
