@@ -32,20 +32,13 @@ def read_benchmarks(paths: Sequence[Path]) -> tuple[BenchmarkList, tuple[SourceE
             raise InputError(f"{path.as_posix()} does not exist")
         reader.add(path)
     errors = tuple(dict.fromkeys(reader.errors))
-    return (
-        BenchmarkList(
-            ctk=_single({meta.ctk for meta in reader.metas}),
-            cccl=_single({meta.cccl for meta in reader.metas}),
-            benchmarks=tuple(
-                sorted(
-                    reader.benchmarks.values(),
-                    key=lambda benchmark: (benchmark.name, benchmark.source),
-                )
-            ),
-            problems=tuple(map(as_problem, errors)),
-        ),
-        errors,
+    document = BenchmarkList(
+        ctk=_single({meta.ctk for meta in reader.metas}),
+        cccl=_single({meta.cccl for meta in reader.metas}),
+        benchmarks=tuple(benchmark for _, benchmark in sorted(reader.benchmarks.items())),
+        problems=tuple(map(as_problem, errors)),
     )
+    return document, errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +65,8 @@ def narrowing(files: Sequence[BenchmarkFile]) -> dict[str, frozenset[str]]:
             narrowed = _BenchmarkReader(macros.values()).read(file)
         except SourceError:
             continue
-        narrowed_axes = (
-            {axis_name(name): values for name, values in narrowed.ct_axes.items()}
-            if narrowed
-            else {}
-        )
+        ct_axes = narrowed.ct_axes.items() if narrowed else ()
+        narrowed_axes = {axis_name(name): values for name, values in ct_axes}
         narrowed_by_benchmark[file.name] = frozenset(
             axis for axis, macro in macros.items() if narrowed_axes.get(axis) == (macro,)
         )
@@ -93,9 +83,8 @@ class _BenchmarkReader:
     def __init__(self, defined: Iterable[str] = ()) -> None:
         facts = knowledge()
         macros = {**facts.build.defined, **dict.fromkeys(defined, 1)}
-        self.facts = facts.model_copy(
-            update={"build": facts.build.model_copy(update={"defined": macros})}
-        )
+        build = facts.build.model_copy(update={"defined": macros})
+        self.facts = facts.model_copy(update={"build": build})
         self.sources = Sources()
         self.benchmarks: dict[tuple[str, str], Benchmark] = {}
         self.metas: list[Meta] = []
@@ -133,9 +122,7 @@ class _BenchmarkReader:
             return True
         self.metas.append(meta)
         self.errors += meta.errors
-        self.benchmarks.update(
-            {(benchmark.name, benchmark.source): benchmark for benchmark in meta.benchmarks}
-        )
+        self.benchmarks.update({(own.name, own.source): own for own in meta.benchmarks})
         return True
 
     def read(self, file: BenchmarkFile) -> Benchmark | None:
@@ -355,16 +342,9 @@ def read_kernel(path: Path) -> KernelMaker:
         name: parameter.model_dump(exclude_unset=True)
         for name, parameter in table.parameter.items()
     }
-    from_source = {
-        parameter.label: {
-            "macro": parameter.macro,
-            "values": f"{parameter.start}:{parameter.end}:{parameter.step}",
-        }
-        for parameter in ranges
-    }
-    parameters = {
-        name: {**from_source.get(name, {}), **from_table.get(name, {})}
-        for name in {**from_table, **from_source}
-    }
+    parameters = dict(from_table)
+    for own in ranges:
+        declared = {"macro": own.macro, "values": f"{own.start}:{own.end}:{own.step}"}
+        parameters[own.label] = {**declared, **from_table.get(own.label, {})}
     merged = {**table.model_dump(by_alias=True), "parameter": parameters}
     return KernelMaker(path, as_model(path, OwnKernel, merged))

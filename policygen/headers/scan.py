@@ -182,31 +182,26 @@ def _tuning_declaration() -> re.Pattern[bytes]:
     )
 
 
-def _inspect(file: Path, root: Path) -> tuple[bool, tuple[Path, ...]]:
+def _inspect(file: Path, root: Path) -> tuple[bool, list[Path]]:
     """Tells whether a file holds tunings, and lists the CUB files that it includes."""
     try:
         data = read_inside(root, file)
     except OSError:
-        return False, ()  # the compiler would not find it either
+        return False, []  # the compiler would not find it either
     except NotOpenedError as error:
         if not file.is_relative_to(root / _FOLLOWED):
-            return False, ()  # the library may live elsewhere
+            return False, []  # the library may live elsewhere
         raise SourceError(str(file), 1, 1, error.reason, remedy=error.remedy) from error
     has_tunings = bool(
         _quick_filter().search(data) and _tuning_declaration().search(Text("", data).code)
     )
     if not file.is_relative_to(root / _FOLLOWED):
-        return has_tunings, ()
-    cub_includes = (
-        include
-        for include in includes(data)
-        if include[1] == b'"' or include[2].startswith(b"cub/")
-    )
-    return has_tunings, tuple(
-        candidate
-        for include in cub_includes
-        for candidate in _include_candidates(file, root, include)
-    )
+        return has_tunings, []
+    included: list[Path] = []
+    for include in includes(data):
+        if include[1] == b'"' or include[2].startswith(b"cub/"):
+            included += _include_candidates(file, root, include)
+    return has_tunings, included
 
 
 def _include_candidates(file: Path, root: Path, include: re.Match[bytes]) -> Iterator[Path]:
@@ -254,15 +249,9 @@ def matches(pattern: re.Pattern[str], owner: Family | PolicyChain) -> bool:
     """Tells whether the algorithm, its benchmark or the qualified name starts with a match."""
     name = algorithm(owner.header)
     qualified_by = owner.name if isinstance(owner, Family) else owner.hub
-    return any(
-        pattern.match(text)
-        for text in (
-            name,
-            f"{words().benchmarks.prefix}{name}",
-            owner.header,
-            f"{owner.namespace}::{qualified_by}",
-        )
-    )
+    qualified = f"{owner.namespace}::{qualified_by}"
+    names = (name, f"{words().benchmarks.prefix}{name}", owner.header, qualified)
+    return any(map(pattern.match, names))
 
 
 def _has_args(family: Family, entry: Entry, args: Mapping[str, frozenset[str]]) -> bool:
@@ -270,10 +259,8 @@ def _has_args(family: Family, entry: Entry, args: Mapping[str, frozenset[str]]) 
     if not args:
         return True
     if entry.kind == "branch":
-        return all(
-            any(f"{name} == {value}" in entry.args for value in values)
-            for name, values in args.items()
-        )
+        tested = ({f"{name} == {value}" for value in values} for name, values in args.items())
+        return all(not facts.isdisjoint(entry.args) for facts in tested)
     names = [parameter.label for parameter in family.parameters]
     if len(names) != len(entry.args):
         # A disabled entry may have the argument list of an older family.

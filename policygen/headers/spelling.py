@@ -119,15 +119,10 @@ def declarations(
     rows = []
     for name, value in values.items():
         type_name, example = types[name]
-        left_side = (
-            f"using {name}" if type_name == "using" else f"static constexpr {type_name} {name}"
-        )
-        rows.append((left_side, like(example, value)))
-    column_widths = (
-        widths([(UNIT + left_side, value) for left_side, value in rows])
-        if aligned
-        else [0] * len(rows)
-    )
+        keywords = "using" if type_name == "using" else f"static constexpr {type_name}"
+        rows.append((f"{keywords} {name}", like(example, value)))
+    aligned_widths = widths([(UNIT + left_side, value) for left_side, value in rows])
+    column_widths = aligned_widths if aligned else [0] * len(rows)
     return [
         f"{left_side.ljust(width - len(UNIT))} = {value};"
         for (left_side, value), width in zip(rows, column_widths, strict=True)
@@ -247,10 +242,8 @@ def _wrapped_line(line: str) -> str:
 def _realigned(text: Text, span: Span, changes: Sequence[Change]) -> list[Change]:
     """Returns the indentation changes of lines aligned with a bracket that moves."""
     data = text.data
-    lines = [line_start(data, span.start)]
-    lines += [
-        match.end() for match in re.finditer(rb"\n", data[: span.end]) if match.end() > span.start
-    ]
+    line_ends = re.compile(rb"\n").finditer(data, span.start, span.end)
+    lines = [line_start(data, span.start), *(match.end() for match in line_ends)]
     shift_by_line: dict[int, int] = {}
     realigned: list[Change] = []
     for number, start in enumerate(lines[1:], 1):

@@ -43,10 +43,8 @@ class _Template:
 
     @property
     def reads(self) -> list[str]:
-        members = re.findall(
-            rb"\b" + self.parameter + rb"\s*::\s*(?:template\s+)?(\w+)", self.source
-        )
-        return [name.decode() for name in dict.fromkeys(members)]
+        member = rb"\b" + self.parameter + rb"\s*::\s*(?:template\s+)?(\w+)"
+        return [name.decode() for name in dict.fromkeys(re.findall(member, self.source))]
 
     @property
     def returns(self) -> str | None:
@@ -139,9 +137,7 @@ def _uses(code: bytes, scope: _Scope, block: Block) -> Iterator[FamilyUse]:
             templates = list(_templates(code, block.span, receiver[1]))
             templates = templates or list(_templates(scope.code, scope.hub.span, receiver[1]))
             reads = list(dict.fromkeys(name for template in templates for name in template.reads))
-            fallback = next(
-                (template.returns for template in templates if not template.reads), None
-            )
+            fallback = next((own.returns for own in templates if not own.reads), None)
         elif alias:
             reads = _Template(code[match.end() : block.span.end], alias[1]).reads
         else:
@@ -166,11 +162,7 @@ def _templates(code: bytes, scope: Span, name: bytes) -> Iterator[_Template]:
             continue
         terminator = _DECLARATION_END.search(code, close, scope.end)
         parameter = _TYPE_PARAMETER.match(code, match.end(), close)
-        if (
-            terminator is None
-            or parameter is None
-            or not declares.search(code, close, terminator.end())
-        ):
+        if not (terminator and parameter and declares.search(code, close, terminator.end())):
             continue
         end_of_template = terminator.start()
         if terminator.group() == b"{":
@@ -229,9 +221,8 @@ def find_place(header: TuningHeader, text: Text, namespace: str, arch: str) -> C
         )
     ((name, use),) = uses.items()
     primary = _primary_entry(header, families[name], reader, use)
-    following = next(
-        (policy for policy in ordered if arch_number(policy.arch) > arch_number(arch)), None
-    )
+    number = arch_number(arch)
+    following = next((policy for policy in ordered if arch_number(policy.arch) > number), None)
     return ChainPlace(chain, earlier[-1], following, reader, use, families[name], primary)
 
 
@@ -268,9 +259,8 @@ def _reader(
 
 def _chain_of(header: TuningHeader, namespace: str, families: Mapping[str, Family]) -> PolicyChain:
     for chain in header.chains:
-        if chain.namespace == namespace and any(
-            use.family in families for policy in chain.policies for use in policy.uses
-        ):
+        uses = (use for policy in chain.policies for use in policy.uses)
+        if chain.namespace == namespace and any(use.family in families for use in uses):
             return chain
     raise InputError(
         f"{header.name}: no chain of policies reads a family of {namespace}",
@@ -280,9 +270,8 @@ def _chain_of(header: TuningHeader, namespace: str, families: Mapping[str, Famil
 
 def _primary_entry(header: TuningHeader, model: Family, reader: Policy, use: FamilyUse) -> Entry:
     """Returns the primary template of a model family, which must provide a fallback."""
-    primary = next(
-        (entry for entry in model.entries if entry.kind == "primary" and not entry.disabled), None
-    )
+    primaries = (entry for entry in model.entries if entry.kind == "primary")
+    primary = next((entry for entry in primaries if not entry.disabled), None)
     if primary is not None and primary.members and not model.specializations:
         raise InputError(
             f"{header.name}: {model.namespace}::{model.name} computes its values and has no"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from policygen.headers.comments import Line, Notes, SourceFile, comment_lines, joined, read_notes
 from policygen.headers.selectors.functions import HeaderCode
@@ -338,16 +339,14 @@ def _entry(
     disabled: bool,
 ) -> DeclaredEntry:
     data, (code, uncommented) = source.text.data, views
-    members = (
-        tuple(find_members(source.text, code, declaration.body_span))
-        if declaration.body_span
-        else ()
-    )
+    body = declaration.body_span
+    members = tuple(find_members(source.text, code, body)) if body else ()
     guard = source.guards.at(declaration.span.start)
     _check_conditions(source, guard, members)
     notes = _read_notes(lines, declaration, members, disabled=disabled)
     arg_spans = tuple(split_list(code, *declaration.args_span)) if declaration.args_span else ()
     bases = declaration.inherits_span
+    parameter_spans = split_list(code, *declaration.parameters_span)
     entry = Entry(
         kind=_kind(code, declaration),
         args=tuple(squeeze(uncommented, span) for span in arg_spans),
@@ -361,16 +360,14 @@ def _entry(
         remarks=notes.remarks,
         labels=notes.labels,
         members=members,
-        template_parameters=tuple(
-            squeeze(code, span) for span in split_list(code, *declaration.parameters_span)
-        ),
+        template_parameters=tuple(squeeze(code, span) for span in parameter_spans),
         layout="block" if b"\n" in data[slice(*declaration.span)] else "line",
         format_off=source.format_is_off(declaration.span.start),
         span=declaration.span,
         args_span=declaration.args_span,
         arg_spans=arg_spans,
         inherits_span=bases,
-        body_span=declaration.body_span,
+        body_span=body,
         comment_span=above,
         guard_span=guard.span,
     )
@@ -423,12 +420,9 @@ def _parameter(code: bytes, span: Span, spelling: str) -> TemplateParameter:
     )
     if not type_name or name in _TYPE_KEYS:
         type_name, name = name or "", ""
+    kind: Literal["type", "value"] = "type" if type_name in _TYPE_KEYS else "value"
     return TemplateParameter(
-        kind="template"
-        if type_name.startswith("template")
-        else "type"
-        if type_name in _TYPE_KEYS
-        else "value",
+        kind="template" if type_name.startswith("template") else kind,
         type=type_name,
         name=name or "",
         default=default,

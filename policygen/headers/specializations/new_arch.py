@@ -280,12 +280,10 @@ def _copy(
         *_word_changes(text.code, model.span, renames),
         *_comment_words(text, model.span, comment_words or {}),
     ]
-    remaining = [
-        change
-        for change in word_changes
-        if not any(span.start <= change[0].start < span.end for span, _ in replacements)
-    ]
-    return copy(text, model.span, [*replacements, *remaining])
+    for change in word_changes:
+        if not any(span.start <= change[0].start < span.end for span, _ in replacements):
+            replacements.append(change)
+    return copy(text, model.span, replacements)
 
 
 def _link_changes(text: Text, model: Policy, link: Link) -> list[Change]:
@@ -351,11 +349,8 @@ def _hub_overloads(
         *_word_changes(text.code, first.span, renames),
         *reading,
     ]
-    names = [
-        change
-        for change in _word_changes(text.code, second.span, renames)
-        if change[0].start < second.returns.start
-    ]
+    before_arrow = Span(second.span.start, second.returns.start)
+    names = _word_changes(text.code, before_arrow, renames)
     remarks = [
         (Span(line_start(text.data, comment.start), text.data.index(b"\n", comment.end) + 1), "")
         for comment in text.comments
@@ -391,8 +386,6 @@ def _renamed(selection: str, text: Text, model: Policy, link: Link) -> str:
 def _public_members(text: Text, body: Span) -> Iterator[Member]:
     labels = list(_ACCESS.finditer(text.code, *body))
     for member in find_members(text, text.code, body):
-        access = next(
-            (label[1] for label in reversed(labels) if label.start() < member.span.start), b"public"
-        )
-        if access == b"public":
+        above = [label[1] for label in labels if label.start() < member.span.start]
+        if not above or above[-1] == b"public":
             yield member

@@ -136,10 +136,8 @@ class Specialization(FamilySpot):
     def _types(self) -> dict[str, str]:
         """The types of members whose values the policy reports."""
         kinds = self.selected.kinds
-        names = (
-            (member, value_name(self.site, member, rule) or "")
-            for member, rule in self.binding.members.items()
-        )
+        rules = self.binding.members.items()
+        names = ((member, value_name(self.site, member, rule) or "") for member, rule in rules)
         return {member: kinds[name] for member, name in names if name in kinds}
 
     def kept(self, name: str) -> Content:
@@ -257,19 +255,13 @@ def _primary(family: Family) -> Entry:
 
 def _base_of(family: Family, entry: Entry) -> str | None:
     """Returns an entry's base in terms of arguments; None if it depends on anything else."""
-    names = (
-        [parameter.name for parameter in family.parameters]
-        if entry.kind == "primary"
-        else list(entry.args)
-    )
-    own_names = entry.own_parameters
-    used_parameters = [word for word in _WORD.findall(entry.inherits or "") if word in own_names]
-    if any(word not in names for word in used_parameters):
+    base, own_names, names = entry.inherits or "", entry.own_parameters, list(entry.args)
+    if entry.kind == "primary":
+        names = [parameter.name for parameter in family.parameters]
+    if any(word in own_names and word not in names for word in _WORD.findall(base)):
         return None
-    return _WORD.sub(
-        lambda match: f"{{{names.index(match[0])}}}" if match[0] in own_names else match[0],
-        entry.inherits or "",
-    )
+    placeholders = {name: f"{{{names.index(name)}}}" for name in own_names if name in names}
+    return _WORD.sub(lambda match: placeholders.get(match[0], match[0]), base)
 
 
 # Keys
@@ -277,12 +269,8 @@ def _base_of(family: Family, entry: Entry) -> str | None:
 
 def general_key(family: Family, args: Sequence[str]) -> EntryKey:
     """Returns CUB's broadest key for the arguments: any type of this size and class."""
-    literal = tuple(
-        as_slot(parameter, arg) for parameter, arg in zip(family.parameters, args, strict=True)
-    )
-    classes = [
-        parameter.type for parameter in family.parameters if parameter.type in types().open_classes
-    ]
+    literal = tuple(map(as_slot, family.parameters, args))
+    classes = (own.type for own in family.parameters if own.type in types().open_classes)
     open_count = sum(f"{name}::no" in literal for name in classes)
     guarded = [position for position in type_positions(family) if _guard(args[position])]
     # The accumulator of a sum of 128-bit integers is 128-bit, too: naming one type is enough.
@@ -295,18 +283,14 @@ def general_key(family: Family, args: Sequence[str]) -> EntryKey:
 
 def named_key(family: Family, args: Sequence[str], position: int) -> EntryKey:
     """Returns the key with one type named, for an entry beside a more general one."""
-    general = general_key(family, args)
-    by_name = [
-        position for position in type_positions(family) if general.slots[position] is not None
-    ]
+    slots = general_key(family, args).slots
+    by_name = (index for index in type_positions(family) if slots[index] is not None)
     return _key(family, args, sorted({*by_name, position}))
 
 
 def type_positions(family: Family) -> list[int]:
     """Returns the positions of a family's type arguments."""
-    return [
-        position for position, parameter in enumerate(family.parameters) if parameter.kind == "type"
-    ]
+    return [index for index, own in enumerate(family.parameters) if own.kind == "type"]
 
 
 def too_general(family: Family, key: EntryKey) -> str | None:
@@ -391,12 +375,11 @@ def keep_later(
 
 def _keeping_write(spots: Sequence[Specialization], arch: str) -> EntryWrite:
     first = spots[0]
-    members = [
+    values, *others = (
         kept_members(spot.site, spot.binding, spot.selected.values, spot.selected.sizes)
         for spot in spots
-    ]
-    values = members[0]
-    if values is None or any(other_members != values for other_members in members):
+    )
+    if values is None or any(other_values != values for other_values in others):
         raise InputError(
             f"{first.header}: one entry cannot keep the values of all workloads on {arch}"
         )

@@ -82,23 +82,16 @@ def neighbour(
 
     Entries below one heading stay together.
     """
-    section_by_span = {
-        entry.span: section_index
-        for section_index, section in enumerate(sections)
-        for entry in section
-    }
+    section_by_span = {own.span: index for index, part in enumerate(sections) for own in part}
     # Entries that leave an argument to its default say nothing about the order of full keys.
     entries = [entry for entry in family.specializations if len(entry.args) == len(key)]
     if not entries:
         return None
     spellings = dict.fromkeys(pair for entry in entries for pair in enumerate(entry.args))
     first_seen = {pair: index for index, pair in enumerate(spellings)}
-    group = [
-        _RankedEntry(
-            entry, _ranks(family, entry.slots, first_seen), section_by_span.get(entry.span)
-        )
-        for entry in entries
-    ]
+    ranks = [_ranks(family, entry.slots, first_seen) for entry in entries]
+    found_in = [section_by_span.get(entry.span) for entry in entries]
+    group = list(map(_RankedEntry, entries, ranks, found_in))
     closest = _closest(group, _ranks(family, key, first_seen))
     if closest.before:
         return closest
@@ -182,9 +175,8 @@ def _separates_sections(group: Sequence[_RankedEntry], column: int) -> bool:
 def _section_sizes(group: Sequence[_RankedEntry], column: int, rank: Rank) -> Apart | None:
     """Returns the size of each section if all sections differ by it."""
     ranks = {ranked.section: ranked.ranks[column] for ranked in group}
-    sizes = {
-        index: size for index, (kind, size) in ranks.items() if index is not None and kind == 1
-    }
+    numbers = ((index, size) for index, (kind, size) in ranks.items() if kind == 1)
+    sizes = {index: size for index, size in numbers if index is not None}
     if len(set(ranks.values())) < len(ranks) or len(sizes) < len(ranks) or rank[0] != 1:
         return None
     return Apart(sizes, rank[1])
@@ -251,10 +243,8 @@ def member_changes(text: Text, entry: Entry, values: Mapping[str, str]) -> list[
 def _row(text: Text, member: Member, new_spelling: str) -> _Row | None:
     data, start = text.data, line_start(text.data, member.span.start)
     equals = text.code.rfind(b"=", member.span.start, member.value_span.start)
-    own_line = not data[start : member.span.start].strip() and member.span.end == line_end(
-        data, start
-    )
-    if equals < 0 or not own_line:
+    is_first = not data[start : member.span.start].strip()
+    if equals < 0 or not is_first or member.span.end != line_end(data, start):
         return None
     left = data[start:equals].decode().rstrip()
     gap = Span(start + len(left), equals)
@@ -398,8 +388,5 @@ def policies_that_read(
 ) -> Iterator[tuple[PolicyChain, Policy, FamilyUse]]:
     """Finds the policies that read a family, and their uses of it."""
     for chain in chains:
-        if chain.namespace == namespace:
-            for policy in chain.policies:
-                for use in policy.uses:
-                    if use.family == family:
-                        yield chain, policy, use
+        for policy in chain.policies if chain.namespace == namespace else ():
+            yield from ((chain, policy, use) for use in policy.uses if use.family == family)
