@@ -13,7 +13,6 @@ from policygen.headers.protocol import (
     NotKeptError,
     SelectionQuery,
     TuningTree,
-    points_of,
 )
 from policygen.headers.selectors.branches import mark_returns
 from policygen.headers.selectors.guarded_returns import Returns
@@ -202,6 +201,4 @@ class NotWritableError(Exception):
 
     def __init__(self, writes: Sequence[tuple[EntryWrite, InputError]]) -> None:
         super().__init__(writes[0][1].message)
-        self.reasons = {
-            point: error.in_line for write, error in writes for point in points_of([write])
-        }
+        self.reasons = {point: error.in_line for write, error in writes for point in write.points}

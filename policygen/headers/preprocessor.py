@@ -258,9 +258,8 @@ class Preprocessor:
                 raise text.error(call.end() - 1, "'(' is never closed")
             self._append(text, start, *_views(text, start, call.start()))
             spans = split_list(text.code, call.end(), close, angles=False)
-            body = expand(
-                self.macros[call[1].decode("latin-1")], [_views(text, *span)[0] for span in spans]
-            )
+            macro = self.macros[call[1].decode("latin-1")]
+            body = expand(macro, [_views(text, *span)[0] for span in spans])
             # Literals are zeros, as in a file's code.
             mask = _STRING.sub(lambda match: "0" * len(match[0]), body)
             self._append(text, call.start(), body, mask, expanded=True)
@@ -416,7 +415,7 @@ def expand(macro: Macro, arguments: Sequence[str]) -> str:
     values = dict(zip(macro.parameters or (), padded, strict=False))
     parts: list[str] = []
     for part in _PART.findall(macro.body):
-        if "##" in part and part.strip() == "##":
+        if part.strip() == "##":
             continue
         if part.startswith("#"):
             name = part[1:].strip()

@@ -310,9 +310,8 @@ class FamilySpot(Spot, ABC):
         """Returns an entry's values for a variant, under the benchmark's parameters as measured."""
         rules = (*self.unsaid_members.values(), *self.binding.members.values())
         represented = {name for rule in rules for name in rule.parameters}
-        if unrepresented := [
-            name for name in variant if name not in represented and name not in measured.fixed
-        ]:
+        placed = represented | measured.fixed.keys()
+        if unrepresented := [name for name in variant if name not in placed]:
             raise InputError(f"{self.header} has no place for {', '.join(unrepresented)}")
         for name, value in measured.fixed.items():
             if name not in represented and variant.get(name, value) != value:
@@ -323,23 +322,14 @@ class FamilySpot(Spot, ABC):
 
     def unsaid(self, measured: BenchmarkBinding, variant: Mapping[str, int]) -> dict[str, Value]:
         """Returns the variant's values that the policy reports but no entry member states."""
-        rules = {
-            member: rule
-            for member, rule in self.unsaid_members.items()
-            if rule.parameters <= variant.keys()
-        }
+        unsaid = self.unsaid_members.items()
+        rules = {member: rule for member, rule in unsaid if rule.parameters <= variant.keys()}
         binding = self.binding.model_copy(update={"members": rules})
         members = member_values(binding, measured, variant, self.selected.sizes)
-        values = {
-            **measured.always,
-            **expected_values(self.site, binding, members, self.selected.sizes),
-        }
+        expected = expected_values(self.site, binding, members, self.selected.sizes)
         represented = {value_name(self.site, *rule) for rule in self.binding.members.items()}
-        return {
-            name: value
-            for name, value in values.items()
-            if name in self.selected.values and name not in represented
-        }
+        names = self.selected.values.keys() - represented
+        return {n: value for n, value in {**measured.always, **expected}.items() if n in names}
 
     def afterwards(self, changed: Mapping[str, Value]) -> dict[str, Value]:
         """Drops the values that the chosen algorithm does not use."""

@@ -121,29 +121,19 @@ def read_meta(text: Text) -> Meta:
             elif row:
                 benchmark = _benchmark(text, offset, key, line)
                 if benchmark.name in benchmarks:
-                    raise text.error(
-                        offset, f"{benchmark.name} appears twice", width=len(benchmark.name)
-                    )
+                    raise text.error(offset, f"{key} appears twice", width=len(key))
                 benchmarks[benchmark.name] = benchmark
         except SourceError as error:
             errors.append(error)
         offset += len(line) + 1
-    return Meta(
-        heads.get("ctk_version"),
-        heads.get("cccl_revision"),
-        tuple(benchmarks.values()),
-        tuple(errors),
-    )
+    ctk, cccl = heads.get("ctk_version"), heads.get("cccl_revision")
+    return Meta(ctk, cccl, tuple(benchmarks.values()), tuple(errors))
 
 
 def _benchmark(text: Text, line_start: int, name: str, line: bytes) -> Benchmark:
     if not _NAME.fullmatch(name):
-        raise text.error(
-            line_start,
-            f"{name!r} is not a benchmark name",
-            width=max(1, len(name)),
-            remedy=META_FORM,
-        )
+        message = f"{name!r} is not a benchmark name"
+        raise text.error(line_start, message, width=max(1, len(name)), remedy=META_FORM)
     parameters: list[ParameterRange] = []
     _, comma, rest = line.partition(b",")
     offset = line_start + len(line) - len(rest)

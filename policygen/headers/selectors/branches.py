@@ -83,17 +83,10 @@ def read_selectors(source: SourceFile, header: str) -> tuple[Family, ...]:
         entries_by_arch: dict[str, list[Entry]] = {}
         for entry in sorted(entries, key=lambda entry: entry.span.start):
             entries_by_arch.setdefault(arch_of(function, entry.args), []).append(entry)
-        namespace = declared.namespace_at(function.span.start)
+        place = {"header": header, "namespace": declared.namespace_at(function.span.start)}
         families += [
-            Family(
-                name=function.label,
-                arch=arch,
-                header=header,
-                namespace=namespace,
-                parameters=(),
-                entries=tuple(arch_entries),
-            )
-            for arch, arch_entries in entries_by_arch.items()
+            Family(name=function.label, arch=arch, parameters=(), entries=tuple(own), **place)
+            for arch, own in entries_by_arch.items()
         ]
     return tuple(families)
 
@@ -271,12 +264,8 @@ def _commented_values(branches: _Branches, value: str | None) -> dict[str, Value
 
 def mark_returns(header: TuningHeader, data: bytes) -> Marked:
     """Marks the guarded returns that have values; they are numbered by their position."""
-    entries = tuple(
-        (family, entry)
-        for family in header.selectors
-        for entry in family.entries
-        if entry.members and not entry.disabled
-    )
+    every = ((family, entry) for family in header.selectors for entry in family.entries)
+    entries = tuple(pair for pair in every if pair[1].members and not pair[1].disabled)
     declared = HeaderCode(Text("", data).code)
     edits, traits = expose_traits(data)
     if entries:
@@ -338,12 +327,8 @@ def expose_traits(data: bytes) -> tuple[list[Change], tuple[str, ...]]:
 
 def enable_returns(header: TuningHeader, data: bytes) -> Marked:
     """Marks commented-out conditions and turns them into code, except inside `#if 0`."""
-    entries = tuple(
-        (family, entry)
-        for family in header.selectors
-        for entry in family.entries
-        if entry.disabled and entry.body_span is None
-    )
+    every = ((family, entry) for family in header.selectors for entry in family.entries)
+    entries = tuple(pair for pair in every if pair[1].disabled and pair[1].body_span is None)
     declared = HeaderCode(Text("", data).code)
     edits: list[Change] = []
     returned_structs = set()

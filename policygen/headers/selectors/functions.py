@@ -204,13 +204,7 @@ def _struct(code: bytes, block: Block) -> Struct:
             fields.append((field[2].decode(), squeeze(field[1])))
         elif b"<" not in text and not _declares_function(text):
             unread = statement.start if unread is None else unread
-    return Struct(
-        name=block.name,
-        span=block.span,
-        body=block.body,
-        typed_fields=tuple(fields),
-        unread=unread,
-    )
+    return Struct(block.name, block.span, block.body, tuple(fields), unread)
 
 
 def _declares_function(text: bytes) -> bool:
@@ -238,9 +232,7 @@ def _functions(
         if name not in structs:
             continue
         start = block.start
-        enclosing = [
-            struct for struct in structs.values() if struct.body.start <= start < struct.body.end
-        ]
+        enclosing = [own for own in structs.values() if own.body.start <= start < own.body.end]
         assert block.parameters is not None, "it is a function"
         parameters = [
             _PARAMETER.search(code[slice(*span)]) for span in split_list(code, *block.parameters)

@@ -247,27 +247,18 @@ def add_first(text: Text, returns: Sequence[tuple[FirstReturn, Content]]) -> Ite
     for first_return, content in returns:
         inner_indent = indent + UNIT * 2
         values = dict(_leaf_values(text, first_return, content))
-        lines = _return_lines(
-            "return ",
-            Field("", first_return.function.returns, first_return.fields),
-            values,
-            "",
-            inner_indent,
-            ";",
-        )
-        rows += guarded(
-            first_return.conditions,
-            [*labelled_lines(content.label, inner_indent), *lines],
-            indent + UNIT,
-        )
+        aggregate = Field("", first_return.function.returns, first_return.fields)
+        lines = labelled_lines(content.label, inner_indent)
+        lines += _return_lines("return ", aggregate, values, "", inner_indent, ";")
+        rows += guarded(first_return.conditions, lines, indent + UNIT)
     yield insert(text, start, [*guarded(arch_conditions, rows, indent), ""])
 
 
 def _named_parameter(text: Text, function: Function, name: str) -> Change:
     """Names the parameter in a function's head."""
-    end_of_type = text.code.rindex(
-        _CAPABILITY_TYPE.encode(), function.span.start, function.body.start
-    ) + len(_CAPABILITY_TYPE)
+    type_name = _CAPABILITY_TYPE.encode()
+    end_of_type = text.code.rindex(type_name, function.span.start, function.body.start)
+    end_of_type += len(type_name)
     start, end = line_start(text.data, end_of_type), line_end(text.data, end_of_type)
     row = f"{text.data[start:end_of_type].decode()} {name}{text.data[end_of_type:end].decode()}"
     head, arrow, returns = row.rpartition(" -> ")
@@ -300,10 +291,10 @@ def _return_lines(
     lines = [head]
     for field, row, ending in zip(aggregate.fields, rows, endings, strict=True):
         path = f"{parent}{field.name}."
-        nested = field.fields and len(deeper) + len(row) > WIDTH
-        lines += (
-            _return_lines("", field, values, path, deeper, ending) if nested else [deeper + row]
-        )
+        if field.fields and len(deeper) + len(row) > WIDTH:
+            lines += _return_lines("", field, values, path, deeper, ending)
+        else:
+            lines.append(deeper + row)
     return lines
 
 
@@ -330,21 +321,16 @@ def _leaf_values(
         if value is None:
             # CUB gives the same value to several parts of a policy: keep them equal.
             number, field_name = numbers.get(path), path.rpartition(".")[2]
-            equal_values = (
-                bound_value
-                for other, bound_value in bound_values.items()
-                if other.rpartition(".")[2] == field_name and numbers.get(other) == number
-            )
-            value = next(equal_values, number)
+            equal = (other for other in bound_values if numbers.get(other) == number)
+            same_field = (other for other in equal if other.rpartition(".")[2] == field_name)
+            value = bound_values.get(next(same_field, ""), number)
         yield leaf, _spelled(text, first_return, path, type_name, value)
 
 
 def _bound_values(first_return: FirstReturn, content: Content) -> Iterator[tuple[str, str]]:
     """Yields the values that bindings name, by their path in the selected policy."""
-    site = first_return.site
-    values = {
-        name: spell(value) for name, value in first_return.selected.values.items()
-    } | content.values
+    site, selected = first_return.site, first_return.selected.values
+    values = {name: spell(value) for name, value in selected.items()} | content.values
     for name, location in site.values.items():
         if (path := selected_path(site.policy, location)) and name in values:
             yield path, values[name]
