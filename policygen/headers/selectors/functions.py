@@ -412,42 +412,35 @@ def leaves(fields: tuple[Field, ...], parent: str = "") -> Iterator[tuple[str, s
 
 def returned(fields: Sequence[Field], values: Mapping[str, str], std: int, indent: int) -> str:
     """Writes `return {.threads_per_block = 512, …};` on as many lines as needed."""
-    return "\n".join(_aggregate("return ", fields, values, std, indent, "", ";"))
+    whole = Field("", "", tuple(fields))
+    return "\n".join(_value_rows("return ", whole, values, std, indent, "", ";"))
 
 
-def _aggregate(
+def _value_rows(
     prefix: str,
-    fields: Sequence[Field],
+    field: Field,
     values: Mapping[str, str],
     std: int,
     indent: int,
     parent: str,
     suffix: str,
 ) -> list[str]:
-    """Writes an aggregate on one line if it fits, else with each field on its own lines."""
-    indentation = UNIT * indent
-    line = f"{indentation}{prefix}{_inline(fields, values, std, parent)}{suffix}"
-    if len(line) <= WIDTH:
+    """Writes a value on one line; an aggregate that is too long has each field on its own lines."""
+    indentation, within = UNIT * indent, f"{parent}{field.name}." if field.name else ""
+    line = f"{indentation}{prefix}{_inline(field, values, std, parent)}{suffix}"
+    if len(line) <= WIDTH or not field.fields:
         return [line]
-    lines = [f"{indentation}{prefix}{{"]
-    for field in fields:
-        path = f"{parent}{field.name}"
-        name = _name(field, std)
-        if field.fields:
-            inner = f"{path}."
-            lines += _aggregate(name, field.fields, values, std, indent + 1, inner, ",")
-        else:
-            lines.append(f"{indentation}{UNIT}{name}{values[path]},")
-    return [*lines, f"{indentation}}}{suffix}"]
+    rows = [f"{indentation}{prefix}{{"]
+    for inner in field.fields:
+        rows += _value_rows(_name(inner, std), inner, values, std, indent + 1, within, ",")
+    return [*rows, f"{indentation}}}{suffix}"]
 
 
-def _inline(fields: Sequence[Field], values: Mapping[str, str], std: int, parent: str) -> str:
-    parts = [
-        _name(field, std) + _inline(field.fields, values, std, f"{parent}{field.name}.")
-        if field.fields
-        else _name(field, std) + values[f"{parent}{field.name}"]
-        for field in fields
-    ]
+def _inline(field: Field, values: Mapping[str, str], std: int, parent: str) -> str:
+    if not field.fields:
+        return values[f"{parent}{field.name}"]
+    within = f"{parent}{field.name}." if field.name else ""
+    parts = (_name(inner, std) + _inline(inner, values, std, within) for inner in field.fields)
     return f"{{{', '.join(parts)}}}"
 
 

@@ -26,12 +26,8 @@ _DECLARATION_END = re.compile(rb"[;{]")
 _RETURNS = re.compile(rb"->\s*(?:typename\s+)?([^;{]+?)\s*\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
-    """A hub, and the code without its policies."""
-
-    hub: Block
-    code: bytes
+_Scope = tuple[bytes, Span]
+"""The code without a hub's policies, and the span of the hub."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +64,7 @@ def find_chains(text: Text, declared: HeaderCode, header: str) -> tuple[PolicyCh
     chains = []
     for hub, policies in hubs.items():
         max_policy = MAX_POLICY.search(code, *hub.span)
-        scope = _Scope(hub, blank(code, [policy.span for policy in policies]))
+        scope = blank(code, [policy.span for policy in policies]), hub.span
         chains.append(
             PolicyChain(
                 header=header,
@@ -135,7 +131,7 @@ def _uses(code: bytes, scope: _Scope, block: Block) -> Iterator[FamilyUse]:
         if receiver:
             # The templates of this name that a policy sees: its own, else the hub's.
             templates = list(_templates(code, block.span, receiver[1]))
-            templates = templates or list(_templates(scope.code, scope.hub.span, receiver[1]))
+            templates = templates or list(_templates(*scope, receiver[1]))
             reads = list(dict.fromkeys(name for template in templates for name in template.reads))
             fallback = next((own.returns for own in templates if not own.reads), None)
         elif alias:
