@@ -286,14 +286,11 @@ def select(document: BenchmarkList, names: re.Pattern[str], axes: Chosen) -> Ben
             anchored(names, (benchmark.name for benchmark in document.benchmarks))
             or f"one of {len(document.benchmarks)} is {document.benchmarks[0].name}",
         )
-    axis_names = {
-        axis.name for benchmark in selected for sub in benchmark.subbenches for axis in sub.axes
-    }
-    axes = spelled(axes, axis_names)
+    subbenches = (sub for benchmark in selected for sub in benchmark.subbenches)
+    axes = spelled(axes, {axis.name for sub in subbenches for axis in sub.axes})
     _check(selected, axes)
-    return document.model_copy(
-        update={"benchmarks": tuple(_restrict(benchmark, axes) for benchmark in selected)}
-    )
+    restricted = tuple(_restrict(benchmark, axes) for benchmark in selected)
+    return document.model_copy(update={"benchmarks": restricted})
 
 
 def _check(benchmarks: list[Benchmark], axes: Chosen) -> None:

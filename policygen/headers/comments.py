@@ -355,9 +355,7 @@ class Surroundings:
         headings: list[Span] = []
         for comment in self._comments.inside(span):
             above = self._comments.above(comment.start)
-            first = not self._comments.shares_line(comment) and all(
-                other in headings for other in above
-            )
+            first = {*above} <= {*headings} and not self._comments.shares_line(comment)
             if first and self._heads(comment):
                 headings.append(comment)
         return headings

@@ -55,9 +55,8 @@ class Guards:
     """The conditions of a file, by offset."""
 
     def __init__(self, text: Text) -> None:
-        self.conditionals = [
-            conditional for span in text.directives if (conditional := _conditional(text, span))
-        ]
+        conditionals = (_conditional(text, span) for span in text.directives)
+        self.conditionals = [conditional for conditional in conditionals if conditional]
         self.groups: list[Span] = []
         """The outermost conditions, each from its `#if` to its `#endif`, without include guards."""
         self._starts: list[int] = [0]

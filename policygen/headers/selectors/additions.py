@@ -79,10 +79,8 @@ def statement(
     wrapper: tuple[str, str] = ("", ""),
 ) -> list[str]:
     """Writes a `return` like that of an entry, with a comment on the origin of its values."""
-    return [
-        *labelled_lines(content.label, indent),
-        *returned(text, entry, content, indent, wrapper),
-    ]
+    rows = returned(text, entry, content, indent, wrapper)
+    return [*labelled_lines(content.label, indent), *rows]
 
 
 def returned(
@@ -150,12 +148,7 @@ def guarded(
     conditions: Sequence[str], rows: Sequence[str], indent: str, word: str = ""
 ) -> list[str]:
     """Wraps rows in an `if` with a block."""
-    return [
-        *condition_lines(conditions, indent, word),
-        f"{indent}{{",
-        *rows,
-        f"{indent}}}",
-    ]
+    return [*condition_lines(conditions, indent, word), f"{indent}{{", *rows, f"{indent}}}"]
 
 
 def condition_lines(conditions: Sequence[str], indent: str, word: str = "") -> list[str]:
@@ -240,11 +233,11 @@ def _insertion_point(text: Text, place: BesideReturn) -> tuple[int, bool]:
     conditions = place.conditions
     ifs = [own for own in _block_of(place) if own.kind == "if" and not _has_else(text, own)]
     before, after = None, place.clause
+    needed = {*simplest(conditions)}
     for clause in ifs:
         other_facts = clause.facts
-        if {*other_facts} != {*conditions} and {*simplest((*conditions, *other_facts))} == {
-            *simplest(conditions)
-        }:
+        implied = {*simplest((*conditions, *other_facts))} == needed
+        if implied and {*other_facts} != {*conditions}:
             before = before or clause
         elif set(other_facts) > set(conditions):
             before, after = None, clause
@@ -255,11 +248,8 @@ def _insertion_point(text: Text, place: BesideReturn) -> tuple[int, bool]:
         sort_key = _sort_order(sizes)
         if place.clause in comparable and sort_key is not None:
             own_key = sort_key(sizes_of(conditions))
-            smaller = [
-                clause
-                for clause, size in zip(comparable, sizes, strict=True)
-                if sort_key(size) <= own_key
-            ]
+            pairs = zip(comparable, sizes, strict=True)
+            smaller = [clause for clause, size in pairs if sort_key(size) <= own_key]
             if not smaller:
                 before = comparable[0]
             elif ifs.index(smaller[-1]) > ifs.index(after) or after is place.clause:

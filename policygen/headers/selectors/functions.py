@@ -234,9 +234,8 @@ def _functions(
         start = block.start
         enclosing = [own for own in structs.values() if own.body.start <= start < own.body.end]
         assert block.parameters is not None, "it is a function"
-        parameters = [
-            _PARAMETER.search(code[slice(*span)]) for span in split_list(code, *block.parameters)
-        ]
+        listed = split_list(code, *block.parameters)
+        parameters = [_PARAMETER.search(code[slice(*span)]) for span in listed]
         scope = max(enclosing, key=lambda struct: struct.span.start).name if enclosing else ""
         yield Function(
             name=block.name,

@@ -316,11 +316,9 @@ def statement(left: str, right: str, indent: int) -> list[str]:
     if len(f"{indentation}{UNIT}{right};") <= WIDTH:
         return [f"{indentation}{left}", f"{indentation}{UNIT}{right};"]
     condition_part, *alternatives = right.split(" : ")
-    lines = [
-        f"{indentation}{UNIT}{condition_part}",
-        *(f"{indentation}{UNIT}: {alternative}" for alternative in alternatives),
-    ]
-    return [f"{indentation}{left}", *lines[:-1], f"{lines[-1]};"]
+    rows = [condition_part, *(f": {alternative}" for alternative in alternatives)]
+    rows[-1] += ";"
+    return [f"{indentation}{left}", *(f"{indentation}{UNIT}{row}" for row in rows)]
 
 
 def _opening_bracket(text: str) -> int:

@@ -90,9 +90,8 @@ class PublicSelector:
     def roles(self) -> tuple[str, ...]:
         """The roles that CUB's own selector depends on."""
         role_names = {*self.benchmark.roles, *self.benchmark.constants}
-        return tuple(
-            dict.fromkeys(word for word in _WORD.findall(self.default) if word in role_names)
-        )
+        used = (word for word in _WORD.findall(self.default) if word in role_names)
+        return tuple(dict.fromkeys(used))
 
 
 def selector_for(benchmark: BenchmarkBinding, version: BoundVersion) -> PublicSelector:
@@ -233,11 +232,8 @@ def _of_type(value: str, enumeration_type: str) -> str:
 def _items_beside(path: str, values: Mapping[str, str]) -> int:
     """Returns the number of items per thread beside a thread count."""
     scope, dot, _ = path.rpartition(".")
-    return next(
-        int(values[field])
-        for name in words().members.items
-        if (field := f"{scope}{dot}{name}") in values
-    )
+    paths = (f"{scope}{dot}{name}" for name in words().members.items)
+    return next(int(values[path]) for path in paths if path in values)
 
 
 def _spelled(
