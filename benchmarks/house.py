@@ -31,12 +31,12 @@ PUZZLES = re.compile(
 """Phrases of sentences that one reads twice."""
 # The figure now, which may not rise, and the goal.
 MOST: Mapping[str, tuple[int, int]] = {
-    "lines": (82_630, 55_000),
+    "lines": (81_947, 55_000),
     "modules": (280, 300),
     "modules that policygen.cli.apply reaches": (141, 150),
     "longest import chain": (16, 16),
     "modules with one importer, in the same package": (13, 30),
-    "names that say nothing": (250, 800),
+    "names that say nothing": (248, 800),
     "puzzling phrases in code": (0, 0),
     "puzzling phrases in pages": (0, 0),
     "module names that exist three times": (0, 0),

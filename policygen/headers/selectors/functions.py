@@ -436,7 +436,7 @@ def _value_rows(
 
 
 def _inline(field: Field, values: Mapping[str, str], std: int, parent: str) -> str:
-    if not field.fields:
+    if field.name and not field.fields:
         return values[f"{parent}{field.name}"]
     within = f"{parent}{field.name}." if field.name else ""
     parts = (_name(inner, std) + _inline(inner, values, std, within) for inner in field.fields)
