@@ -61,8 +61,8 @@ def databases(folder, arch):
 
 
 ONE_ENTRY = re.compile(
-    "one entry decides [0-9]+ workloads, and (?:nothing that an entry can name distinguishes them,"
-    r" and |an entry only for \S+ does not help \()?no variant suits all of them: "
+    "(?:one entry decides [0-9]+ workloads, and )?(?:nothing that an entry can name distinguishes"
+    r" them, and |an entry only for \S+ does not help \()?no variant suits all of them: "
 )
 
 

@@ -136,7 +136,7 @@ def test_a_dry_run_of_a_review_needs_its_machine_code_and_no_document(capsys, mo
         minutes=10.0,
     )
     monkeypatch.setattr(review, "start", lambda *_, **__: None)
-    monkeypatch.setattr(review, "tell_sass", lambda *_: compiles)
+    monkeypatch.setattr(review, "tell_earlier", lambda *_: compiles)
     status, out, _ = run(capsys, "review", "--run-sass", "--dry-run", "--json")
     assert (status, json.loads(out)["units"]) == (0, 4)
     for more in ([], ["--run-sass", "--from", "review.json"]):

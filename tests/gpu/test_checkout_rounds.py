@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from policygen.app.databases import describe
+from policygen.app.databases import describe_databases
+from policygen.app.inputs import ResultFiles
 from policygen.errors import InputError
 from policygen.gpu import checkout_rounds
 from policygen.gpu.checkout import BuiltPrograms, open_checkout
@@ -100,7 +101,7 @@ def test_rows_are_those_of_nvbench(tmp_path, measure):
     # As the fixture has them.
     assert len(samples) == 502
     assert cells[0][2] == 0.007886461422268908
-    (database,) = describe([tmp_path / "run.db"]).databases
+    (database,) = describe_databases(ResultFiles((str(tmp_path / "run.db"),))).databases
     assert [one.algorithm for one in database.tables] == [NAME]
 
 
