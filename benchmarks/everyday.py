@@ -44,20 +44,21 @@ HEAD = (
 def tune(name: str, out: Path, cub: str, budget: str, verify: str) -> None:
     """Runs the commands of a workload, and keeps what they print, with the time of the first."""
     benchmark, *axes = WORKLOADS[name]
+    header, again = out / f"{name}.cuh", out / f"{name}.again.json"
+    policygen = [sys.executable, "-m", "policygen"]
     workload = ["-R", f"cub.bench.{re.escape(benchmark)}$", *(w for a in axes for w in ("-a", a))]
-    command = [sys.executable, "-m", "policygen", "tune", "--json", "--cub", cub, *workload]
-    command += ["--budget", budget, "-o", str(out / f"{name}.cuh"), "--force"]
+    given = ["--json", "--cub", cub, *workload]
+    command = [*policygen, "tune", *given, "--budget", budget, "-o", str(header), "--force"]
     started = time.monotonic()
     with (out / f"{name}.log").open("wb") as log:
         done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=log)
     took = time.monotonic() - started
     (out / f"{name}.jsonl").write_bytes(done.stdout)
     (out / f"{name}.time").write_text(json.dumps({"took": took, "status": done.returncode}))
-    header, again = out / f"{name}.cuh", out / f"{name}.again.json"
     again.unlink(missing_ok=True)
     if verify and header.exists():
-        command = [sys.executable, "-m", "policygen", "verify-performance", "--json", "--cub", cub]
-        command += ["--header", str(header), "--budget", verify, "-o", str(again), *workload]
+        command = [*policygen, "verify-performance", *given, "--header", str(header)]
+        command += ["--budget", verify, "-o", str(again)]
         with (out / f"{name}.again.log").open("wb") as log:
             subprocess.run(command, check=False, stdout=log, stderr=log)
 

@@ -352,8 +352,8 @@ class SearchDriver:
         if search.units:
             headers = max(1.0, search.unit_seconds(0))
             share = SHARE if SHARE * remaining >= 2 * headers else LAST_SHARE
-            most = MOST_VARIANTS if search.target else max(size, UNSCORED)
-            size = int(min(most, max(1, search.unit_size(min(share * remaining, SPAN * headers)))))
+            fitting = max(1, search.unit_size(min(share * remaining, SPAN * headers)))
+            size = fitting if search.target else min(fitting, max(size, UNSCORED))
         elif search.target is None:
             return size
         while size and search.unit_seconds(size) + size * self._pace > remaining:

@@ -270,9 +270,9 @@ def _write(
                 actual = f"{called} {read_version(root, library)}"
             if actual != f"{called} {version}":
                 raise InputError(f"{names} contains {actual}, not {called} {version}")
-            if digest_of(files) != expected_files and len(archives) == 1:
-                raise InputError(f"{names} differs in files from {called} {version}")
             if digest_of(files) != expected_files:
+                if len(archives) == 1:
+                    raise InputError(f"{names} differs in files from {called} {version}")
                 raise InputError(f"{names} differ in files from {called} {version}")
         write_atomically(listing_file(target), files.encode())
     except OSError as error:
