@@ -100,7 +100,7 @@ class WorkloadSearch:
     ready: list[str] = field(default_factory=list)
     """Compiled variants that were not measured."""
     passed: list[str] = field(default_factory=list)
-    """Variants that are good enough after their first sample."""
+    """Variants that are good enough after their first sample, the best first."""
     refused: dict[str, Reason] = field(default_factory=dict)
     """Variants that do not compile and are not in the database yet."""
 
@@ -141,8 +141,8 @@ class WorkloadSearch:
 
         In between, as far as noise allows for it, it is the less of the score the lower the ratio.
         """
-        if label in self.dropped:
-            return self.dropped[label]
+        if label not in self.scores:
+            return self.dropped[label] if label in self.dropped else self.heaviest[label]
         score, least = self.scores[label], self.least.get(label, 1.0)
         share = min(1.0, max(0.0, 1 - (self.allowed - least) / LENIENT))
         return min(score, least + share * (score - least))
@@ -154,7 +154,7 @@ class WorkloadSearch:
     @property
     def is_measured(self) -> bool:
         """Whether a variant was measured."""
-        return bool(self.scores or self.dropped) and not self.problem
+        return bool(self.scores or self.dropped or self.passed) and not self.problem
 
     @property
     def promise(self) -> float:

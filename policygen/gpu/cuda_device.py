@@ -15,6 +15,7 @@ from typing import Any
 
 from policygen.gpu import machine
 from policygen.gpu.device import (
+    LONG,
     MEMORY,
     UNSUPPORTED,
     AroundPlace,
@@ -146,10 +147,11 @@ class CudaDevice:
             case.ran.add(function)
             case.ready_to_time()
             self._call_hook(function, "before")
-        milliseconds = self._time(entry, case, is_warm=is_warm)
+        milliseconds = self._time(entry, case, is_warm=is_warm or case.is_long)
         if milliseconds < 0:
             self._synchronizing.add(case.inputs)
             return self.sample(function)
+        case.is_long |= milliseconds / 1000 > LONG
         return milliseconds / 1000
 
     def _time(self, entry: object, case: "_OpenCase", *, is_warm: bool) -> float:
@@ -278,6 +280,7 @@ class _OpenCase:
         self._expected: dict[int, int] = {}
         self._exact: bool | None = None
         self.ran: set[VariantFunction] = set()
+        self.is_long = False
 
     @property
     def size(self) -> int:

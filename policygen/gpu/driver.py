@@ -9,6 +9,7 @@ from math import inf, isinf
 from policygen.gpu.candidates import (
     LENIENT,
     CompiledBatch,
+    Reasons,
     SearchBench,
     SearchNotes,
     WorkloadSearch,
@@ -34,9 +35,9 @@ FIRST, UNSCORED = (2, 8, 8, 8), 12
 """Variants in the first units by turns, so that a few come soon; the most before a first score."""
 SHARE, LAST_SHARE, SPAN = 0.5, 0.75, 4.0
 """A unit's share of the remaining time, and a last unit's; at most so many times its headers."""
-TOGETHER, BACKLOG = 6, 8.0
-"""Variants that passed their first sample and are measured further together, if others follow; and
-seconds of measuring that may wait before compiling does.
+TOGETHER, BATCH, BACKLOG = 6, 16, 8.0
+"""Variants that passed their first sample and are measured further together, if others follow; the
+most that are measured at once; and seconds of measuring that may wait before compiling does.
 """
 LOOK, BESIDE = 32, 4
 """Variants of each workload that a campaign looks at, and workloads whose inputs the GPU keeps."""
@@ -207,7 +208,7 @@ class SearchDriver:
             search.put_back(labels)
         for search in self.searches.values():
             search.put_back([*search.ready, *search.passed])
-            search.ready, search.passed = [], []
+            search.ready = []
 
     def _stream(self, awaited: WorkloadSearch | None = None) -> Ended:
         """Compile and measure until nothing more may be tried, or no time is left for it.
@@ -340,8 +341,7 @@ class SearchDriver:
                 return None
             if labels := search.ask(int(min(size, self._quota(search) - len(search.tried)))):
                 return search, tuple(labels)
-        is_any_open = any(search.is_open for search in searches)
-        self.reason = "count" if is_any_open else "exhausted"
+        self.reason = "count" if any(search.is_open for search in searches) else "exhausted"
         return None
 
     def _size(self, search: WorkloadSearch) -> int:
@@ -378,32 +378,40 @@ class SearchDriver:
     def _first_sample(self, search: WorkloadSearch) -> None:
         """Sample each ready variant once, on the heaviest runtime workload; drop the bad ones."""
         target = self._target(search)
-        labels, search.ready = search.ready, []
         if target is None:
+            search.ready = []
             return
+        labels, search.ready = search.ready[:BATCH], search.ready[BATCH:]
         started = self.budget.elapsed
         self.bench.refuse(target, search.refused)
         search.refused.clear()
-        heaviest = target.heaviest
-        result = self._measure(search, heaviest, labels, [1], checks=False)
+        result = self._measure(search, target.heaviest, labels, [1], checks=False)
         search.heaviest |= result.least
-        limit = search.limit - heaviest.points[0].doubt(1)
-        slow = {label: ratio for label, ratio in result.least.items() if ratio < limit}
-        search.passed += [label for label in result.least if label not in slow]
-        search.tell(RungResult({}, slow, {}), result.failed)
+        search.passed += result.least
+        self._drop_slow(search, target, result.failed)
         self._record(search, started, len(labels))
-        self._notify("batch", search, SCREENING)
+
+    def _drop_slow(self, search: WorkloadSearch, target: SearchTarget, failed: Reasons) -> None:
+        """Drop what cannot win by its first sample and what is known by now; sort the others."""
+        limit = search.limit - target.heaviest.points[0].doubt(1)
+        ratios = {label: search.heaviest[label] for label in search.passed}
+        slow = {label: ratio for label, ratio in ratios.items() if ratio < limit}
+        search.passed = sorted(ratios.keys() - slow.keys(), key=lambda k: (-ratios[k], k))
+        search.tell(RungResult({}, slow, {}), failed)
 
     def _screen(self, search: WorkloadSearch) -> None:
-        """Measure variants on all runtime workloads, with results checked."""
-        labels, search.passed = search.passed, []
+        """Measure the best of what passed on all runtime workloads, with results checked."""
         target = search.target
         assert target is not None
-        started = self.budget.elapsed
-        result = self._measure(search, target, labels, target.screening_rounds)
+        started, rounds = self.budget.elapsed, target.screening_rounds
+        count = min(BATCH, len(search.passed))
+        while count > 1 and target.seconds(rounds, count, fresh=False) > self._search_seconds:
+            count //= 2
+        labels, search.passed = search.passed[:count], search.passed[count:]
+        result = self._measure(search, target, labels, rounds)
         search.tell(result, result.failed)
+        self._drop_slow(search, target, {})
         self._record(search, started, 0)
-        self._notify("batch", search, SCREENING)
 
     def _measure(
         self,
@@ -457,8 +465,7 @@ class SearchDriver:
                 return
             search.made = compiled
         started = self.budget.elapsed
-        target = self._target(search)
-        if target is not None:
+        if (target := self._target(search)) is not None:
             idle = self._feed if self.is_campaign else lambda: None
             decision = Decision(self.bench, search, target, self.budget, end, fills, idle)
             decision.run(lambda rung: self._notify("rung", search, rung))
@@ -472,6 +479,7 @@ class SearchDriver:
         if step == "screening":
             self.measured += count
             self.measuring += seconds
+            self._notify("batch", search, SCREENING)
         self.bench.rows.time(f"{step} {search.title}", seconds)
         self.notes.spend(self.budget.elapsed)
 
@@ -510,7 +518,8 @@ class Decision:
             return  # earlier sessions used the time, and decided
         plan = self.bench.final_plan(self.end - self.budget.elapsed, self.target)
         screening_error = self.target.error(self.target.screening_rounds)
-        usable = [label for label in search.scores or search.dropped if label not in search.failed]
+        tried = search.scores or search.passed or search.dropped
+        usable = [label for label in tried if label not in search.failed]
         goals = {label: search.goal(label) for label in usable}
         if is_late and max(goals.values(), default=0.0) < 1 - LENIENT:
             return  # there is no time to confirm what cannot win

@@ -306,6 +306,9 @@ class PublicWorkload:
 
     def policy(self, variant: Variant) -> Policy:
         """Return all fields with those of a variant; raise InputError if the policy is invalid."""
+        for text in self.benchmark.constraints:
+            if not Expression(text).value({**self.whole.sizes, **variant}):
+                raise InputError(f"it violates {text}")
         policy = overlay(self.selector, self.fields, self.whole, self.benchmark, variant)
         for tile in self.tiles:
             check_fits(tile, policy, self.arch)
@@ -326,6 +329,8 @@ class PublicWorkload:
                 yield self._labels([path, *items]), (), None  # threads are scaled by their items
         for tile in self.tiles:
             yield self._labels(tile.fields), (), None
+        for text in self.benchmark.constraints:
+            yield Expression(text).names & self.benchmark.parameters.keys(), (), None
         if self.selector.site.name in words().tiles.shortened:
             names = {*words().members.items, *words().members.vectors}
             paths = [path for path in self.rules if path.rpartition(".")[2] in names]

@@ -7,7 +7,7 @@ from statistics import median
 
 from policygen.gpu.control import bases_among
 from policygen.gpu.database_writer import RowSpot
-from policygen.gpu.device import VariantFunction
+from policygen.gpu.device import LONG, VariantFunction
 from policygen.gpu.measured_rows import MeasuringSession
 from policygen.gpu.pool import GpuPool, RungPoint
 from policygen.gpu.rounds import RuntimeSpot
@@ -52,7 +52,7 @@ class TargetPoint:
     @property
     def sample_seconds(self) -> float:
         """Estimated duration of one sample."""
-        return max(self.cost, WARM * self.seconds + BESIDE)
+        return max(self.cost, (1 if self.seconds > LONG else WARM) * self.seconds + BESIDE)
 
     def doubt(self, rounds: int) -> float:
         """Return how far below its true value a ratio of so many samples may be."""

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from policygen.model.expression import ExpressionText
 from policygen.model.records import Record
 from policygen.model.trees import OF_FUNCTIONS, OTHERS, Dialect, Library, Versioned, numbers
 
@@ -344,6 +345,8 @@ class BenchmarkBinding(Call):
     """Label → the benchmark's unit; plain if not given."""
     fixed: dict[str, int] = Field(default_factory=dict)
     """Label → the only supported value of a parameter that entries and returns cannot express."""
+    constraints: tuple[ExpressionText, ...] = ()
+    """Conditions on parameters, and on sizes of roles, without which a variant does not compile."""
     always: dict[str, int | str] = Field(default_factory=dict)
     """Value → its fixed value in every variant, set by the benchmark and required of the policy."""
     returns: dict[str, MemberRule] = Field(default_factory=dict)
