@@ -27,7 +27,7 @@ from policygen.gpu.candidates import (
 )
 from policygen.gpu.compiling import ObjectSource, check_compiles, work_folder
 from policygen.gpu.database_writer import About
-from policygen.gpu.driver import Budget, SearchDriver
+from policygen.gpu.driver import SearchDriver
 from policygen.gpu.finalists import findings_of
 from policygen.gpu.measured_rows import MeasuringSession, open_measurements
 from policygen.gpu.opened import EntryWorkload, OpenedWorkload
@@ -42,6 +42,7 @@ from policygen.gpu.replay import (
     replay_runs,
 )
 from policygen.gpu.rounds import declared_axes, runtime_spots
+from policygen.gpu.rungs import Budget
 from policygen.gpu.search_places import UnitCompiler, open_place
 from policygen.gpu.space import Classifier, Policy, nearest_values
 from policygen.gpu.statistics import judged, noises, rung_times, score_noise, times_of

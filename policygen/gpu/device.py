@@ -20,7 +20,7 @@ MEMORY = 2
 UNSUPPORTED = 801
 """CUDA's error code for unsupported operations."""
 LONG = 0.02
-"""Seconds of a call from which its code need not be warm."""
+"""Seconds of a long call: its code need not be warm, and fewer samples tell its noise."""
 MILD = frozenset({1, MEMORY, 9, 13, 98, 200, 209, 218, 222, 701, 801})
 """CUDA error codes of launches that are refused before they begin; the process can continue."""
 

@@ -1,6 +1,5 @@
 """Search driver: compiles units while it measures others; the finalists decide the result."""
 
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from policygen.gpu.candidates import (
 )
 from policygen.gpu.finalists import RUNGS
 from policygen.gpu.pool import StopAskedError
-from policygen.gpu.rungs import RungResult, RungRule, SearchTarget, look, survivors
+from policygen.gpu.rungs import Budget, RungResult, RungRule, SearchTarget, look, survivors
 from policygen.gpu.statistics import spot_weights
 from policygen.gpu.strategies import Values
 from policygen.model.searches import Ended, RungName
@@ -51,40 +50,6 @@ Observes = Callable[[str, WorkloadSearch, RungName, float], None]
 """Callback for an event (`begun`, `batch`, `rung`, `ended`) with the seconds left."""
 Unit = tuple[WorkloadSearch, tuple[str, ...]]
 """Workload and labels; no labels mean the baseline."""
-
-
-@dataclass(slots=True)
-class Budget:
-    """Time budget of a search in seconds, across all of its sessions."""
-
-    seconds: float | None
-    before: float
-    """Seconds used by earlier sessions."""
-    clock: Callable[[], float] = time.monotonic
-    kept: float = 0.0
-    """Seconds kept for what follows the search."""
-    begun: float | None = None
-    """When this session began; by default when the budget was made."""
-
-    def __post_init__(self) -> None:
-        """Start the clock."""
-        self.begun = self.clock() if self.begun is None else self.begun
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds used by this session."""
-        assert self.begun is not None
-        return self.clock() - self.begun
-
-    @property
-    def spent(self) -> float:
-        """Seconds used by all sessions."""
-        return self.before + self.elapsed
-
-    @property
-    def remaining(self) -> float:
-        """Seconds left; infinite without a budget."""
-        return inf if self.seconds is None else max(0.0, self.seconds - self.kept - self.spent)
 
 
 @dataclass(slots=True)
@@ -244,8 +209,12 @@ class SearchDriver:
         """Return the seconds that the last rungs of a workload take; 0 if they are left out."""
         if search.target is None:
             return 0.0 if search.problem else self._final_share
-        seconds = self.bench.final_plan(self._final_share, search.target).seconds
-        return 0.0 if self.is_campaign and seconds > SLOW * self._final_share else seconds
+        share = self._final_share
+        seconds = self.bench.final_plan(share, search.target).seconds
+        if self.is_campaign and seconds > SLOW * share:
+            return 0.0
+        # What exceeds the budget anyway gets something to confirm.
+        return share if seconds > MOST_FINAL * share else seconds
 
     @property
     def _final_share(self) -> float:
@@ -363,8 +332,12 @@ class SearchDriver:
     def _measure_next(self) -> bool:
         """Measure what waits; return whether there was anything.
 
-        First samples come first, unless enough variants passed theirs.
+        Base comes first, then first samples, unless enough variants passed theirs.
         """
+        for search in self.searches.values():
+            if search.has_base and search.target is None and search.problem is None:
+                self._target(search)
+                return True
         passed = max(self.searches.values(), key=lambda search: len(search.passed))
         ready = max(self.searches.values(), key=lambda search: len(search.ready))
         if ready.ready and len(passed.passed) < TOGETHER:
@@ -491,8 +464,10 @@ FRESH_SEED = 1000
 """Seed offset that keeps the orders of the last rung distinct from those of the first."""
 MOST_PROCESSES = 3
 """Maximum number of processes of the last rung, as a multiple of what is requested."""
-FINAL_SHARE = 0.35
-"""Share of the budget that the last rungs may take, if they can be that short."""
+FINAL_SHARE, MOST_FINAL = 0.35, 2.0
+"""Share of the budget that the last rungs may take, if they can be that short, and how many times
+as much is kept for them if they cannot.
+"""
 
 
 @dataclass(slots=True)

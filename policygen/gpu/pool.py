@@ -14,12 +14,11 @@ from typing import Protocol
 
 from policygen.errors import plural
 from policygen.gpu.control import Controller, PointResult
-from policygen.gpu.device import Failure, LostGpuError, RuntimeCase, VariantFunction
+from policygen.gpu.device import LONG, Failure, LostGpuError, RuntimeCase, VariantFunction
 from policygen.process import threads
 
-LOOK, LONG = 12, 0.02
-"""Samples of the baseline alone that determine its noise; half as many if one takes `LONG` seconds.
-"""
+LOOK = 12
+"""Samples of the baseline alone that determine its noise; half as many if a call is long."""
 ATTEMPTS = 3
 """Number of GPUs that the same work may lose in a row before the work itself is blamed."""
 Asked = Callable[[], bool]

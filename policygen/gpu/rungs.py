@@ -1,6 +1,7 @@
 """Rungs of a search: what each one measures, and the scores of its results."""
 
 import math
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -115,6 +116,41 @@ class RungResult:
     """The lowest ratio of each variant that ran on any."""
     failed: Mapping[str, tuple[str, str]]
     """Kind and reason."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """Time budget of a search in seconds, across all of its sessions."""
+
+    seconds: float | None
+    before: float
+    """Seconds used by earlier sessions."""
+    clock: Callable[[], float] = time.monotonic
+    kept: float = 0.0
+    """Seconds kept for what follows the search."""
+    begun: float | None = None
+    """When this session began; by default when the budget was made."""
+
+    def __post_init__(self) -> None:
+        """Start the clock."""
+        self.begun = self.clock() if self.begun is None else self.begun
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds used by this session."""
+        assert self.begun is not None
+        return self.clock() - self.begun
+
+    @property
+    def spent(self) -> float:
+        """Seconds used by all sessions."""
+        return self.before + self.elapsed
+
+    @property
+    def remaining(self) -> float:
+        """Seconds left; infinite without a budget."""
+        spent = self.kept + self.spent
+        return math.inf if self.seconds is None else max(0.0, self.seconds - spent)
 
 
 # Baselines and rounds of a search

@@ -13,10 +13,11 @@ from policygen.gpu.candidates import (
 )
 from policygen.gpu.control import PointResult
 from policygen.gpu.device import Failure, VariantFunction
-from policygen.gpu.driver import Budget, SearchDriver
+from policygen.gpu.driver import SearchDriver
 from policygen.gpu.measured_rows import open_measurements
 from policygen.gpu.pool import BaselineSamples, StopAskedError
 from policygen.gpu.rounds import RuntimeSpot
+from policygen.gpu.rungs import Budget
 from policygen.gpu.space import Classifier
 from policygen.gpu.strategies import make_strategy
 from policygen.model.workload import parse_label

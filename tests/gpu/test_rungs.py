@@ -5,10 +5,9 @@ from statistics import fmean
 
 import pytest
 
-from policygen.gpu.driver import Budget
 from policygen.gpu.pool import BaselineSamples
 from policygen.gpu.rounds import RuntimeSpot
-from policygen.gpu.rungs import FEWEST, MOST, PROCESS, RungRule, look, rounds_for, survivors
+from policygen.gpu.rungs import FEWEST, MOST, PROCESS, Budget, RungRule, look, rounds_for, survivors
 from policygen.gpu.rungs import RUNGS_SURE as SURE
 from policygen.gpu.statistics import rung_times
 from policygen.results.rungs import rungs_at
