@@ -1,7 +1,7 @@
 """A search: all is tried once, luck does not win, and nothing is lost or measured twice."""
 
 from collections import Counter
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from math import inf
 from statistics import fmean
@@ -11,7 +11,8 @@ import pytest
 
 from policygen.gpu import driver as driver_module
 from policygen.gpu import rungs as rungs_module
-from policygen.gpu.driver import BESIDE, FINAL_SHARE, LOOK, UNSCORED, SearchDriver
+from policygen.gpu.candidates import BEHIND
+from policygen.gpu.driver import BATCH, BESIDE, FINAL_SHARE, LOOK, UNSCORED, SearchDriver
 from policygen.gpu.pool import StopAskedError
 from policygen.gpu.rungs import RungRule, SearchTarget, survivors
 from policygen.model.workload import parse_label
@@ -465,6 +466,65 @@ def test_without_time_what_cannot_win_is_not_confirmed(db):
     assert max(one.dropped.values()) < 1
     assert not one.last
     assert {rung for _, _, rung in rungs(db)} == {SCREENING}
+
+
+def test_without_time_for_scores_the_best_first_samples_are_confirmed(db):
+    gpu, one = LosingGpu(noise=0.0), workload()
+    gpu.worth = worth
+    with driving(db, gpu, one=one, budget=10.0, clock=lambda: gpu.now) as driver:
+        one.made, _ = driver.bench.compile(one, ())
+        one.ready = one.ask(BATCH)
+        assert driver.run() == "budget"
+    assert not one.scores
+    assert not one.dropped
+    assert len(one.last) < len(one.heaviest) == BATCH
+    assert worth(one.leading[0]) == max(map(worth, one.heaviest))
+    assert {variant for variant, _, rung in rungs(db) if rung == LAST} == {*one.last}
+    assert query(db, "SELECT ended FROM policygen_searches") == [("budget",)]
+
+
+class ExactGpu(PretendedGpu):
+    """Without noise; each sample takes 2 ms."""
+
+    def look(self, points, seed):
+        return [replace(one, cost=0.002) for one in super().look(points, seed)]
+
+
+@contextmanager
+def first_samples(db, gpu, budget=None):
+    """60 variants after their first sample, before any is measured further; no time passes."""
+    one = workload(ipt="2:15:1", tpb="32:165:7")
+    with driving(db, gpu, one=one, budget=budget, clock=lambda: 0.0) as driver:
+        one.made, _ = driver.bench.compile(one, ())
+        one.ready = one.ask(60)
+        while one.ready:
+            driver._first_sample(one)
+        yield driver, one
+
+
+@pytest.mark.parametrize(("budget", "count"), [(None, BATCH), (0.2, 8), (0.05, 2), (0.001, 1)])
+def test_the_best_first_samples_are_screened_first_as_many_as_there_is_time_for(db, budget, count):
+    gpu = ExactGpu(noise=0.0)
+    with first_samples(db, gpu, budget) as (driver, one):
+        assert max(len(labels) for labels, *_ in gpu.asked) == BATCH
+        order = sorted(one.heaviest, key=lambda label: (-one.heaviest[label], label))
+        assert one.passed == order
+        driver._screen(one)
+        assert [labels for labels, *_ in gpu.asked[-3:]] == [order[:count]] * 3
+        assert one.passed == [label for label in order[count:] if label not in one.dropped]
+
+
+def test_what_passed_is_dropped_once_something_better_is_known(db):
+    gpu = ExactGpu(noise=0.0)
+    with first_samples(db, gpu) as (driver, one):
+        limit = max(map(worth, one.passed)) - BEHIND
+        behind = {label for label in one.passed if worth(label) < limit}
+        assert not one.dropped
+        while driver._measure_next():
+            assert not behind & {*one.passed}
+    assert one.dropped.keys() == behind
+    assert one.scores.keys() == one.tried - behind
+    assert [size for labels, size, _ in gpu.asked if behind & {*labels}] == [max(SIZES)] * 4
 
 
 # Campaigns: a short look at each workload, then the time goes where a gain shows.

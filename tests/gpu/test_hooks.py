@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from policygen.gpu import machine
+from policygen.gpu import cuda_device, machine
 from policygen.gpu.cuda_device import CudaDevice
 from policygen.gpu.device import MEMORY, DeviceError, Launch, RuntimeCase, VariantFunction
 from tests.gpu import compiled
@@ -78,6 +78,19 @@ def test_memory_is_prepared_before_each_kind_of_run(device, unit):
     assert unit.told() == ["before", "base", "before", "base"]  # the first run warms both
     device.sample(unit.function(0))
     assert unit.told() == ["base", "base"]  # the first one warms
+
+
+def test_what_takes_long_is_not_run_once_more_before_it_is_timed(device, unit, monkeypatch):
+    base, plain = unit.function(0), unit.function(1)
+    device.sample(base)
+    monkeypatch.setattr(cuda_device, "LONG", 0.25e-3 / 2)  # each call takes 0.25 ms
+    unit.told()
+    assert [device.sample(base) for _ in range(3)] == [0.25e-3] * 3
+    assert unit.told() == ["base"] * 4  # only before it was known
+    device.sample(plain)
+    assert unit.told() == ["plain", "plain"]  # the first run still makes its storage
+    device.sample(plain)
+    assert unit.told() == ["plain"]
 
 
 def test_what_cannot_be_prepared_does_not_run(device, unit):

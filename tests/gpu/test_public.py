@@ -1,11 +1,13 @@
 """What variants mean for real policies of CUB 3.6.0: counts that are known, and by force."""
 
+from dataclasses import replace
+
 import pytest
 
 from policygen.bindings.recorded import benchmark_of
 from policygen.errors import InputError
 from policygen.gpu.opened import takes_policies
-from policygen.gpu.space import SpaceCounts
+from policygen.gpu.space import Classifier, SpaceCounts
 from policygen.model.workload import as_label
 from tests.gpu.real import policies, session
 from tests.gpu.test_distinct import by_force
@@ -109,6 +111,32 @@ def test_a_tile_that_is_too_large_is_dropped_where_it_is_in_shared_memory():
     assert classifier.key(variant | {"trp": 0})
     counts = classifier.counts()
     assert counts == SpaceCounts(2_065_165_632, 1_855_484_064, 1_374_687_136)
+
+
+@pytest.mark.parametrize(
+    ("type_name", "changes", "violated"),
+    [
+        ("I32", {"ipt": 7, "tpb": 512, "bits": 6}, "((1 << bits) / 2 + 1) * 4 * tpb < 49152"),
+        ("I32", {"ipt": 22, "tpb": 256, "bits": 6}, None),
+        ("I32", {"ipt": 24, "tpb": 256, "bits": 6}, None),
+        ("I32", {"ipt": 23, "tpb": 512, "bits": 5}, None),
+        ("I64", {"ipt": 23, "tpb": 512, "bits": 5}, "ipt * tpb * KeyT <= 49152"),
+    ],
+)
+def test_what_violates_a_constraint_is_refused(type_name, changes, violated):
+    classifier = policies("cub.bench.segmented_sort.keys", T=type_name, OffsetT="I32")
+    told = classifier.classify([classifier.possible()[0] | changes])
+    assert [*told.refused.values()] == ([f"it violates {violated}"] if violated else [])
+
+
+def test_parameters_of_a_constraint_are_counted_together():
+    whole = policies("cub.bench.segmented_sort.keys", T="I64", OffsetT="I32")
+    ranges = whole.space.ranges
+    first = {label: ranges[label][:1] for label in ranges.keys() - {"ipt", "tpb", "bits"}}
+    classifier = Classifier(replace(whole.space, only=first), whole.meaning)
+    found, refused = by_force(classifier.space, whole.meaning)
+    assert classifier.counts() == SpaceCounts(2610, 2610 - len(refused), len(found))
+    assert 1000 < len(refused) < 2610
 
 
 @pytest.mark.slow

@@ -1,10 +1,12 @@
 """Who goes on to the next rung, how often each runs, and how many a workload gets of a batch."""
 
 import math
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
 
+from policygen.gpu.device import LONG
 from policygen.gpu.pool import BaselineSamples
 from policygen.gpu.rounds import RuntimeSpot
 from policygen.gpu.rungs import FEWEST, MOST, PROCESS, Budget, RungRule, look, rounds_for, survivors
@@ -65,6 +67,12 @@ def test_noisy_runtime_workloads_run_more_often():
     weights = [point.weight for point in found.points]
     assert weights == sorted(weights)
     assert math.fsum(weights) == pytest.approx(1)
+
+
+def test_a_sample_of_what_takes_long_is_one_run():
+    point = target(s16=0.0, s18=0.0, s20=0.0).points[0]
+    assert replace(point, seconds=LONG).sample_seconds == pytest.approx(2 * LONG, rel=0.01)
+    assert replace(point, seconds=2 * LONG).sample_seconds == pytest.approx(2 * LONG, rel=0.01)
 
 
 def test_more_rounds_make_a_score_surer():
