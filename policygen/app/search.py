@@ -346,7 +346,7 @@ def searched_workload(
         counts=SearchedVariants(
             **asdict(search.counts),
             tried=len(search.tried),
-            measured=len(search.scores) + len(search.dropped),
+            measured=len({*search.scores, *search.dropped, *search.last}),
             failed=len(search.failed),
             wrong=search.wrong,
         ),

@@ -81,6 +81,8 @@ class WorkloadSearch:
     """Variants that were too slow on a runtime workload to be measured on all, with that ratio."""
     heaviest: dict[str, float] = field(default_factory=dict)
     """First ratios on the heaviest runtime workload."""
+    behind: float = 0.0
+    """How far behind the best there a variant may be, the further the less it counts."""
     sharper: dict[str, float] = field(default_factory=dict)
     last: dict[str, float] = field(default_factory=dict)
     """Scores of the finalists."""
@@ -154,7 +156,15 @@ class WorkloadSearch:
     @property
     def is_measured(self) -> bool:
         """Whether a variant was measured."""
-        return bool(self.scores or self.dropped or self.passed) and not self.problem
+        return bool(self.scores or self.heaviest) and not self.problem
+
+    @property
+    def candidates(self) -> list[str]:
+        """Return what may be confirmed; also what only passed, if no score is above base's."""
+        labels = [*self.scores]
+        if max(self.scores.values(), default=0.0) <= 1:
+            labels += self.heaviest.keys() - self.scores.keys() - self.dropped.keys()
+        return [label for label in labels or self.dropped if label not in self.failed]
 
     @property
     def promise(self) -> float:
@@ -166,7 +176,7 @@ class WorkloadSearch:
     def limit(self) -> float:
         """Return the ratio on the heaviest runtime workload under which nothing can win."""
         best = self.leading
-        behind = self.heaviest.get(best[0], 0.0) - BEHIND if best else 0.0
+        behind = self.heaviest.get(best[0], 0.0) - self.behind if best else 0.0
         return max(self.allowed - LENIENT, behind)
 
     @property
@@ -253,7 +263,7 @@ PROMISE = 0.003
 LENIENT = 0.02
 """How far below the allowed ratio noise may bring a variant in the first rung."""
 BEHIND = 0.05
-"""How far behind the best on the heaviest runtime workload a variant may be at its first sample."""
+"""How far behind the best a first sample may be, if its runtime workload were the only one."""
 HEADERS, TRUST, UNIT = 12.0, 100.0, (1, 20.0)
 """Variants that cost as much as headers; variance of the sizes of units at which their times count
 as much as that; variants and seconds of a unit, before any is compiled.

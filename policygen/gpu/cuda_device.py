@@ -147,11 +147,12 @@ class CudaDevice:
             case.ran.add(function)
             case.ready_to_time()
             self._call_hook(function, "before")
-        milliseconds = self._time(entry, case, is_warm=is_warm or case.is_long)
+        milliseconds = self._time(entry, case, is_warm=is_warm or function in case.long)
         if milliseconds < 0:
             self._synchronizing.add(case.inputs)
             return self.sample(function)
-        case.is_long |= milliseconds / 1000 > LONG
+        if milliseconds / 1000 > LONG:
+            case.long.add(function)
         return milliseconds / 1000
 
     def _time(self, entry: object, case: "_OpenCase", *, is_warm: bool) -> float:
@@ -280,7 +281,7 @@ class _OpenCase:
         self._expected: dict[int, int] = {}
         self._exact: bool | None = None
         self.ran: set[VariantFunction] = set()
-        self.is_long = False
+        self.long: set[VariantFunction] = set()
 
     @property
     def size(self) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from math import inf, isinf
 
 from policygen.gpu.candidates import (
+    BEHIND,
     LENIENT,
     CompiledBatch,
     Reasons,
@@ -157,7 +158,9 @@ class SearchDriver:
         rows = self.bench.rows
         skipped = self.notes.skipped(search.point)
         spots = [spot for spot in search.spots if spot.key[1:] not in skipped]
-        rungs = rows.rungs(spots, spot_weights(spots, search.declared))
+        weights = spot_weights(spots, search.declared)
+        search.behind = BEHIND / max(weights) ** 0.5
+        rungs = rows.rungs(spots, weights)
         failed = dict(pair for spot in search.spots for pair in rows.failed(spot).items())
         search.remember(
             rungs.means(SCREENING),
@@ -173,7 +176,7 @@ class SearchDriver:
             search.put_back(labels)
         for search in self.searches.values():
             search.put_back([*search.ready, *search.passed])
-            search.ready = []
+            search.ready, search.passed = [], []
 
     def _stream(self, awaited: WorkloadSearch | None = None) -> Ended:
         """Compile and measure until nothing more may be tried, or no time is left for it.
@@ -378,7 +381,7 @@ class SearchDriver:
         assert target is not None
         started, rounds = self.budget.elapsed, target.screening_rounds
         count = min(BATCH, len(search.passed))
-        while count > 1 and target.seconds(rounds, count, fresh=False) > self._search_seconds:
+        while count > 1 and 0 < self._search_seconds < target.seconds(rounds, count, fresh=False):
             count //= 2
         labels, search.passed = search.passed[:count], search.passed[count:]
         result = self._measure(search, target, labels, rounds)
@@ -493,13 +496,12 @@ class Decision:
             return  # earlier sessions used the time, and decided
         plan = self.bench.final_plan(self.end - self.budget.elapsed, self.target)
         screening_error = self.target.error(self.target.screening_rounds)
-        tried = search.scores or search.passed or search.dropped
-        usable = [label for label in tried if label not in search.failed]
-        goals = {label: search.goal(label) for label in usable}
+        goals = {label: search.goal(label) for label in search.candidates}
         if is_late and max(goals.values(), default=0.0) < 1 - LENIENT:
             return  # there is no time to confirm what cannot win
         clear = search.clear(search.least)
         candidates = survivors(goals, screening_error, plan.sharper, clear=clear)
+        search.tried.update(candidates)
         is_new = self._measure_sharper(candidates, plan.sharper_rounds)
         on_rung(SHARPER)
         decided = {} if is_new else self._rungs.means(LAST)  # by an earlier session

@@ -6,15 +6,17 @@ from dataclasses import replace
 from math import inf
 from statistics import fmean
 from time import sleep
+from types import SimpleNamespace
 
 import pytest
 
 from policygen.gpu import driver as driver_module
 from policygen.gpu import rungs as rungs_module
-from policygen.gpu.candidates import BEHIND
+from policygen.gpu.candidates import BEHIND, SearchBench
 from policygen.gpu.driver import BATCH, BESIDE, FINAL_SHARE, LOOK, UNSCORED, SearchDriver
 from policygen.gpu.pool import StopAskedError
 from policygen.gpu.rungs import RungRule, SearchTarget, survivors
+from policygen.gpu.statistics import spot_weights
 from policygen.model.workload import parse_label
 from policygen.results.own_tables import LAST, SCREENING, SHARPER
 from tests.gpu.measuring import ALGORITHM, SIZES
@@ -481,6 +483,45 @@ def test_without_time_for_scores_the_best_first_samples_are_confirmed(db):
     assert worth(one.leading[0]) == max(map(worth, one.heaviest))
     assert {variant for variant, _, rung in rungs(db) if rung == LAST} == {*one.last}
     assert query(db, "SELECT ended FROM policygen_searches") == [("budget",)]
+    again = workload()
+    with driving(db, gpu, one=again, budget=10.0, clock=lambda: gpu.now) as driver:
+        driver.budget.before = 10.0
+        driver.run()
+    assert again.last == one.last
+
+
+def test_what_passed_is_a_candidate_where_no_score_is_above_base():
+    one = workload()
+    one.heaviest = {"scored": 1.0, "passed": 1.3, "slow": 0.8, "failed": 1.4}
+    one.scores, one.dropped, one.failed = {"scored": 0.97}, {"slow": 0.8}, {"failed": ("wrong", "")}
+    assert sorted(one.candidates) == ["passed", "scored"]
+    assert [one.goal(label) for label in ("passed", "scored", "slow")] == [1.3, 0.97, 0.8]
+    one.scores["scored"] = 1.01
+    assert one.candidates == ["scored"]
+    one.scores, one.heaviest = {}, {"slow": 0.8}
+    assert one.candidates == ["slow"]
+
+
+def test_the_less_a_first_sample_counts_the_further_it_may_be_behind(db):
+    """Of histogram's variants that harm nothing many are 0.1 behind the best on the heaviest."""
+    one = workload()
+    with driving(db, one=one) as driver:
+        driver._recall(one)
+    weight = max(spot_weights(one.spots, one.declared))
+    assert 0.3 < weight < 0.7
+    assert one.behind == pytest.approx(BEHIND / weight**0.5)
+    one.allowed, one.scores, one.heaviest = 0.5, {"best": 1.1}, {"best": 1.2}
+    assert one.limit == pytest.approx(1.2 - one.behind)
+
+
+def test_a_confirmation_that_exceeds_the_budget_leaves_time_to_search(db, monkeypatch):
+    one = workload()
+    with driving(db, one=one, budget=100.0, clock=lambda: 0.0) as driver:
+        driver.quotas, one.target = {one.title: inf}, SearchTarget(())
+        for seconds, left in [(20.0, 80.0), (60.0, 40.0), (300.0, (1 - FINAL_SHARE) * 100.0)]:
+            plan = SimpleNamespace(seconds=seconds)
+            monkeypatch.setattr(SearchBench, "final_plan", lambda *_, plan=plan: plan)
+            assert driver._search_seconds == pytest.approx(left)
 
 
 class ExactGpu(PretendedGpu):
@@ -496,7 +537,7 @@ def first_samples(db, gpu, budget=None):
     one = workload(ipt="2:15:1", tpb="32:165:7")
     with driving(db, gpu, one=one, budget=budget, clock=lambda: 0.0) as driver:
         one.made, _ = driver.bench.compile(one, ())
-        one.ready = one.ask(60)
+        one.ready, one.behind = one.ask(60), BEHIND
         while one.ready:
             driver._first_sample(one)
         yield driver, one
