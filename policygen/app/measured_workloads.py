@@ -338,7 +338,7 @@ def _as_headers(session: Session, prepared: Mapping[Point, _PreparedWorkload], a
             drafter.dialect.check(benchmark)
             if point not in resolved:
                 raise InputError("its header does not compile")  # noqa: TRY301
-            spot = drafter.dialect.place(benchmark, resolved[point])
+            spot = drafter.dialect.place(benchmark, resolved[point], point)
         except InputError as error:
             opened[point] = error
             continue

@@ -336,9 +336,9 @@ def shown_as(site: Site, member: str) -> str:
 
 def _name_in_return(site: Site, entry: Entry, member: str, value: str) -> str | None:
     """Returns the return's name for a value: its own, a field of the policy, or a parameter."""
-    by_last_part = {
-        entry_member.name.rpartition(".")[2]: entry_member.name for entry_member in entry.members
-    }
+    paths = (entry_member.name for entry_member in entry.members)
+    policy_last = sorted(paths, key=lambda path: path.startswith(f"{site.policy}."))
+    by_last_part = {path.rpartition(".")[2]: path for path in policy_last}
     names = (name for name in _possible_names(site, member, value) if name in by_last_part)
     return by_last_part.get(next(names, ""))
 

@@ -29,6 +29,7 @@ from policygen.model.selection import DeltaRow, Selected, Values
 from policygen.model.trees import OTHERS
 from policygen.model.trees import Dialect as Name
 from policygen.model.tuning import Entry, Family, Marked, TuningHeader, mark
+from policygen.model.workload import Point
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,11 @@ class Specializations(Dialect):
         """Refuses a benchmark without a family for the architecture or an earlier one."""
         family_spot(benchmark, Selected({}, None, {}, {}), self.sources, self.arch)
 
-    def place(self, benchmark: BenchmarkBinding, selected: Selected) -> Specialization:
+    def place(
+        self, benchmark: BenchmarkBinding, selected: Selected, point: Point
+    ) -> Specialization:
         """Finds the entry of a workload, or the place for one; refused if there is no key."""
+        del point
         spot = family_spot(benchmark, selected, self.sources, self.arch)
         _ = spot.place
         return spot

@@ -210,7 +210,7 @@ class Dialect(ABC):
         del benchmark
 
     @abstractmethod
-    def place(self, benchmark: BenchmarkBinding, selected: Selected) -> Spot:
+    def place(self, benchmark: BenchmarkBinding, selected: Selected, point: Point) -> Spot:
         """Finds the entry of a workload, or the place for a new one."""
 
     def bounded(self, benchmark: BenchmarkBinding, spot: Spot) -> Spot | None:

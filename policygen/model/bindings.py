@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from policygen.model.expression import ExpressionText
 from policygen.model.records import Record
 from policygen.model.trees import OF_FUNCTIONS, OTHERS, Dialect, Library, Versioned, numbers
+from policygen.model.tuning import GainedMember
 
 NOMINAL = 4
 """Element size in bytes to which scaled counts refer."""
@@ -289,6 +290,8 @@ class Site(Versioned):
     """For rocPRIM: whether the hub is a hand-written table with numeric architectures."""
     untuned: str | None = None
     """For policy selectors: a type of the same size without tunings."""
+    gains: dict[str, GainedMember] = Field(default_factory=dict)
+    """For policy selectors: members that new returns test, also where a selector lacks them."""
     marked: str = "items"
     """The value that carries the mark of an entry."""
 
@@ -584,9 +587,6 @@ class Binding(Record):
     """The algorithms that your own workloads can use."""
     types: tuple[AxisType, ...] = ()
     """Axis values in addition to those of `types.toml`."""
-
-
-# `schemas/bindings/LIBRARY/types.toml`: axis types of a library other than CUB
 
 
 class LibraryTypes(Record):

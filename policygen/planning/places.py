@@ -112,7 +112,8 @@ def find_places(
             continue
         row = selected[measurement.point]
         try:
-            cases.append(PlacedResult(dialect.place(measurement.benchmark, row), measurement))
+            spot = dialect.place(measurement.benchmark, row, measurement.point)
+            cases.append(PlacedResult(spot, measurement))
         except InputError as error:
             actions.append(measurement.rejected(error.in_line, before=row.values))
     return cases, actions

@@ -327,7 +327,9 @@ class ChangedInputs:
 def _compared(
     old: CompiledSelector, new: CompiledSelector, archs: Sequence[str], examples: Examples
 ) -> tuple[int, list[InputChange]]:
-    if old.selector.members != new.selector.members or old.enumerators != new.enumerators:
+    kept = new.selector.members[: len(old.selector.members)]  # conditions name those behind them
+    names = {path: new.enumerators.get(path) for path in old.enumerators}
+    if old.selector.members != kept or old.enumerators != names:
         raise UnsupportedCodeError("its members differ: calls give it other inputs")
     programs = [parse(side.text) for side in (old, new)]
     axes = _axes(new, programs, archs, examples)

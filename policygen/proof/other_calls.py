@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from policygen.bindings.load import Bound, axis_type, axis_values, bound, is_constant
 from policygen.bindings.words import words
@@ -144,10 +145,7 @@ def compare_calls(
         queries = list(_queries(names, sides, version, of_selectors=of_selectors))
         if not queries:
             continue
-        results = [
-            ask(_tree(side, version, queries), queries, toolchain, progress=progress)
-            for side in sides
-        ]
+        results = [_answers(side, version, queries, toolchain, progress) for side in sides]
         for query in queries:
             spots, rows, lost = _differing(query, results)
             if of_selectors:
@@ -175,7 +173,7 @@ def find_examples(
                 calls = [row for row in algorithm.benchmarks if row.site == site.name]
                 points = tuple(point for call in calls for point in workloads(call, version))
                 queries += _of_traits(site, points, (side,))
-    selection = ask(_tree(side, version, queries), queries, toolchain, progress=progress)
+    selection = _answers(side, version, queries, toolchain, progress)
     examples: dict[tuple[str, str], dict[str, Mapping[str, Value]]] = {}
     for query in queries:
         rows = examples.setdefault((query.site.header, query.site.scope), {})
@@ -189,14 +187,14 @@ ANY = "sm90"
 """What a selector knows of types is the same on all architectures."""
 
 
-def _of_traits(
-    site: Site, points: tuple[Workload, ...], sides: Collection[Side]
-) -> list[SiteQuery]:
-    """Asks what a selector knows of the types of calls, if it has the same members on all sides."""
-    members = {expose_traits(side.contents.get(site.header, b""))[1] for side in sides}
-    if not site.is_selector or not points or len(members) > 1 or () in members:
+def _of_traits(site: Site, points: tuple[Workload, ...], sides: Sequence[Side]) -> list[SiteQuery]:
+    """Asks what a selector knows of the types of calls, if all sides have the first's members."""
+    first, *others = (expose_traits(side.contents.get(site.header, b""))[1] for side in sides)
+    if not site.is_selector or not points or not first:
         return []
-    return [SiteQuery(site, points, (ANY,), values=False, branches=True, traits=members.pop())]
+    if any(members[: len(first)] != first for members in others):
+        return []
+    return [SiteQuery(site, points, (ANY,), values=False, branches=True, traits=first)]
 
 
 def _queries(
@@ -224,17 +222,24 @@ def _chain_archs(contents: Iterable[bytes]) -> tuple[str, ...]:
     return tuple(f"sm{number}" for number in sorted(numbers))
 
 
-def _tree(side: Side, version: BoundVersion, queries: Sequence[SiteQuery]) -> QueriedTree:
-    """Makes the tree to query; selectors report their members in a copy of their header."""
-    marked = {}
+def _answers(
+    side: Side,
+    version: BoundVersion,
+    queries: Sequence[SiteQuery],
+    toolchain: Toolchain,
+    progress: Progress | None,
+) -> Selection:
+    """Asks a tree; selectors report all of their members in a copy of their header."""
+    marked, own = {}, []
     for query in queries:
-        name = query.site.header
+        name, traits = query.site.header, query.traits
         if query.site.is_selector:
             data = side.contents[name]
             edits, traits = expose_traits(data)
             header = TuningHeader(name=name, families=(), chains=())
             marked[name] = Marked(header, replaced(data, edits), (), traits)
-    return QueriedTree(version, side.includes, marked)
+        own.append(replace(query, traits=traits))
+    return ask(QueriedTree(version, side.includes, marked), own, toolchain, progress=progress)
 
 
 def other_calls(algorithm: Bound, site: Site, version: BoundVersion) -> tuple[Workload, ...]:
@@ -282,7 +287,7 @@ def _differing(
         before, after = (result.rows.get((workload, arch)) for result in results)
         if before is not None and after is not None:
             count += 1
-            knows_other = before.traits != after.traits
+            knows_other = not before.traits.items() <= after.traits.items()
             if knows_other if query.site.is_selector else differs(before, after):
                 rows.append((workload, arch, before, after))
         elif before is not None:
@@ -296,13 +301,15 @@ def _on_archs(
 ) -> list[DifferentCall]:
     """Evaluates a selector for the members that it had before, and those that it has now.
 
-    Returns the calls that get another policy, on each architecture.
+    Returns the calls that get another policy, on each architecture. A member that it had not is as
+    it is now: what that changes is a change of the selector.
     """
     selector = compiled.get((site.header, words().selectors.name))
     different = []
     for workload, _, *sides in rows:
         if isinstance(selector, CompiledSelector):
-            before, after = (policies_of(selector, side.traits, archs) for side in sides)
+            inputs = ({**sides[1].traits, **side.traits} for side in sides)
+            before, after = (policies_of(selector, members, archs) for members in inputs)
         else:
             before, after = ({arch: dict(side.traits) for arch in archs} for side in sides)
         for arch in archs:

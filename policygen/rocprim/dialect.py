@@ -38,6 +38,7 @@ from policygen.model.bindings import BenchmarkBinding
 from policygen.model.records import Span
 from policygen.model.selection import DeltaRow, Selected, Values
 from policygen.model.tuning import Edit, Entry, Family, Marked, TuningHeader
+from policygen.model.workload import Point
 from policygen.rocprim.entries import applied, by_hand
 from policygen.rocprim.pickers import (
     PICKER,
@@ -84,10 +85,11 @@ class Configs(Dialect):
 
     def check(self, benchmark: BenchmarkBinding) -> None:
         """Refuses a benchmark whose config is missing in the tree."""
-        self.place(benchmark, Selected({}))
+        self.place(benchmark, Selected({}), (benchmark.name, ()))
 
-    def place(self, benchmark: BenchmarkBinding, selected: Selected) -> ConfigSpot:
+    def place(self, benchmark: BenchmarkBinding, selected: Selected, point: Point) -> ConfigSpot:
         """Returns the place of a workload's values, in any form of config."""
+        del point
         sources, version = self.sources, self.sources.cub.bindings
         algorithm, site = site_of(benchmark, version, "configs")
         header = sources.headers.get(site.header)

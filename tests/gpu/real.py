@@ -52,6 +52,6 @@ def header_workload(version, name, arch="sm90", **axes):
     )
     points = [one.point for one in workloads(benchmark, known.cub.bindings)]
     point = next(one for one in points if axes.items() <= dict(one[1]).items())
-    spot = planner.dialect.place(benchmark, compiler.tell([point], arch)[point])
+    spot = planner.dialect.place(benchmark, compiler.tell([point], arch)[point], point)
     bindings = known.cub.bindings
     return EntryWorkload(spot, benchmark, point, arch, bindings, planner, compiler.selects)

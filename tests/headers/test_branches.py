@@ -233,7 +233,7 @@ def test_a_policy_in_front_needs_a_function_that_can_test_the_workload():
     sources = TuningTree(TREE, {site.header: read_header(site.header, b"")}, {site.header: b""})
     place = Selectors(sources, "sm100")
     with pytest.raises(InputError, match=rf"{site.header} has no \S+ that can test "):
-        place.first(bench, told(None))
+        place.first(bench, told(None), (bench.name, ()))
 
 
 def test_a_value_that_neither_the_compiler_nor_a_binding_gives_is_refused():

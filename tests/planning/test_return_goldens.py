@@ -205,6 +205,26 @@ def test_a_return_that_came_first_is_an_entry_from_then_on(tmp_path):
     assert after.count(b"compute_capability{10, 0}") == 1
 
 
+@pytest.mark.trees
+@pytest.mark.nvcc
+def test_parts_of_a_policy_that_are_equal_stay_equal(tmp_path):
+    given = {"arch": "sm100", "force": True}
+    first = {"reduce.arg_extrema I64 arg_max": "ipt_18.tpb_256.ipv_1"}
+    planned = Planned(root("3.6.0"), list(results(first, "3.6.0")), **given)
+    tree = changed_tree(tmp_path, "3.6.0", planned.after)
+    other = {
+        "reduce.arg_extrema I64 arg_max": "ipt_12.tpb_128.ipv_2",
+        "reduce.arg_extrema I32 arg_max": "ipt_20.tpb_224.ipv_1",
+    }
+    again = Planned(tree, list(results(other, "3.6.0")), **given)
+    assert [*again.decisions.values()] == ["update", "add"]
+    assert again.effect().wrong == ()
+    (after,) = again.after.values()
+    for counts in (b"128, 12, 4", b"224, 20, 2"):
+        policy = b"ReducePassPolicy{%b, BLOCK_REDUCE_WARP_REDUCTIONS, LOAD_DEFAULT}" % counts
+        assert after.count(policy) == 2
+
+
 def assert_golden(planned, name):
     assert planned.effect().wrong == ()
     path = GOLDENS / f"{name}.txt"

@@ -15,7 +15,15 @@ from policygen.errors import EffectError
 from policygen.model.arch import arch_number
 from policygen.planning.saved import changed_headers
 from policygen.proof import selector_code
-from policygen.proof.all_inputs import Side, compile_selectors, find_selectors, policies_of
+from policygen.proof.all_inputs import (
+    CompiledSelector,
+    Selector,
+    Side,
+    compare_inputs,
+    compile_selectors,
+    find_selectors,
+    policies_of,
+)
 from policygen.proof.ask import ask
 from policygen.proof.oracle import ALL
 from policygen.proof.other_calls import compare_all_inputs, dependent_headers, find_examples
@@ -29,11 +37,13 @@ from tests.probing import root
 real = [pytest.mark.trees, pytest.mark.nvcc]
 
 
-def delta(version, name, old, new):
+def delta(version, name, *changes):
     """What a change of one header does."""
     before = Side.of((str(root(version)),))
-    assert old in before.contents[name].decode()
-    data = before.contents[name].replace(old.encode(), new.encode(), 1)
+    data = before.contents[name]
+    for old, new in changes:
+        assert old in data.decode()
+        data = data.replace(old.encode(), new.encode(), 1)
     after = Side.of((overlay(name, data), str(root(version))))
     cub = trees.open_tree(root(version))
     return compare_all_inputs([name], (before, after), cub.bindings, find_toolchain())
@@ -164,6 +174,58 @@ def test_each_input_that_is_loaded_has_an_axis_even_if_nothing_is_compared_with_
     assert computed == set()
 
 
+FIRST_ONLY = HEAD.replace("\tld.global.u32 \t%r3, [%rd1+8];\n", "")
+STORED = "\tcvt.s64.s32 \t%rd3, %r4;\n\tst.global.u64 \t[%rd2], %rd3;\n"
+
+
+def selector(members, ptx, enumerators=None):
+    """A compiled selector that returns a number of threads."""
+    text = selector_code.read_entries(f"{ptx}{STORED}\tret;\n\n}}")["policygen_inputs_0"]
+    declared = Selector("tuning_x.cuh", "cub::detail::x", "policy_selector", members, {})
+    names = dict.fromkeys(dict(members), ()) | (enumerators or {})
+    return CompiledSelector(declared, text, ("threads",), names)
+
+
+def compared(old, new):
+    """What two selectors do differently."""
+    key = "tuning_x.cuh", "policy_selector"
+    examples = {"wide": {"size": 4, "wide": True}, "narrow": {"size": 4, "wide": False}}
+    at = {(key[0], "cub::detail::x"): examples}
+    return compare_inputs({key: old}, {key: new}, ["sm90", "sm100"], lambda _: at)
+
+
+SIZE, WIDE = ("size", "int"), ("wide", "bool")
+BEFORE = selector((SIZE,), f"{FIRST_ONLY}\tmov.u32 \t%r4, 7;\n")
+AFTER = f"{HEAD}\tsetp.ne.s32 \t%p1, %r3, 0;\n\tselp.b32 \t%r4, 9, 7, %p1;\n"
+
+
+def test_what_changes_with_a_new_last_member_is_told_by_its_values():
+    found = compared(BEFORE, selector((SIZE, WIDE), AFTER))
+    assert found.unknown == ()
+    (change,) = found.changes
+    assert change.conditions == ("wide is true",)
+    assert change.archs == ("sm90", "sm100")
+    assert change.values == {"threads": "7 → 9"}
+    assert change.examples == ("wide",)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        selector((WIDE, SIZE), AFTER),  # calls give the size to the other
+        selector((("key_size", "int"), WIDE), AFTER),
+        selector((("size", "long"), WIDE), AFTER),
+        selector((), AFTER),
+        selector((SIZE, WIDE), AFTER, {"size": ("_4", "_8")}),
+    ],
+)
+def test_other_changes_of_members_are_not_compared(after):
+    found = compared(BEFORE, after)
+    assert found.changes == ()
+    reason = "x::policy_selector: its members differ: calls give it other inputs"
+    assert found.unknown == (("tuning_x.cuh", reason),)
+
+
 class TestTrees:
     pytestmark = real
 
@@ -223,7 +285,7 @@ class TestTrees:
             "416, 19, 4, BLOCK_REDUCE_RAKING, LOAD_LDG}; return {rp, rp}; }\n"
         )
         old = "auto sm100_tuning = get_sm100_tuning("
-        found = delta("3.6.0", "tuning_reduce.cuh", old, guard + old)
+        found = delta("3.6.0", "tuning_reduce.cuh", (old, guard + old))
         assert found.unknown == ()
         assert found.compared > 100_000_000
         told = {change.selector: change for change in found.changes}
@@ -243,14 +305,14 @@ class TestTrees:
         old = "const int tune_type_size   = key_size + value_size;"
         # Values of 12 bytes are none of a benchmark's.
         new = old.replace(";", " + (key_size == 4 && value_size == 12 ? 16 : 0);")
-        changes = delta("3.6.0", "tuning_merge.cuh", old, new).changes
+        changes = delta("3.6.0", "tuning_merge.cuh", (old, new)).changes
         assert [change.conditions for change in changes] == [("key_size is 4", "value_size is 12")]
         assert changes[0].examples == ()
         assert changes[0].values["items_per_thread"].endswith(" → 1")
 
     @pytest.mark.slow
     def test_what_a_selector_is_told_of_types_is_compared(self):
-        found = delta("3.6.0", "tuning_merge.cuh", "int{sizeof(key_t)}", "int{alignof(key_t)}")
+        found = delta("3.6.0", "tuning_merge.cuh", ("int{sizeof(key_t)}", "int{alignof(key_t)}"))
         assert {change.selector for change in found.changes} == {
             "merge::policy_selector_from_types"
         }
@@ -258,9 +320,33 @@ class TestTrees:
         assert found.unknown == ()
 
     @pytest.mark.slow
+    @pytest.mark.parametrize("size", ["sizeof", "alignof"])
+    def test_a_new_last_member_does_not_hide_what_the_others_are_told(self, size):
+        returned = "return {64, 7, LOAD_LDG, BLOCK_STORE_WARP_TRANSPOSE, false, false};"
+        found = delta(
+            "3.6.0",
+            "tuning_merge.cuh",
+            ("  int offset_size;\n", "  int offset_size;\n  bool wide = false;\n"),
+            (
+                "    const int tune_type_size",
+                f"    if (wide) {returned}\n    const int tune_type_size",
+            ),
+            ("int{sizeof(key_t)}", f"int{{{size}(key_t)}}"),
+            ("int{sizeof(OffsetT)}}(cc)", "int{sizeof(OffsetT)}, sizeof(key_t) == 16}(cc)"),
+        )
+        assert found.unknown == ()
+        own, *calls = found.changes
+        assert (own.selector, own.conditions) == ("merge::policy_selector", ("wide is true",))
+        assert own.examples
+        assert {name.partition("KeyT=")[2][:4] for name in own.examples} == {"I128"}
+        # Keys of 16 bytes are wide, whatever else is told of them.
+        conditions = {change.conditions for change in calls}
+        assert conditions == ({("KeyT is user_12",)} if size == "alignof" else set())
+
+    @pytest.mark.slow
     def test_what_stays_the_same_is_proved_for_all_inputs(self):
         old = "static constexpr int items_per_thread   = 16;"
-        found = delta("3.6.0", "tuning_reduce.cuh", old, old.replace(";", " + 0;"))
+        found = delta("3.6.0", "tuning_reduce.cuh", (old, old.replace(";", " + 0;")))
         assert found.changes == ()
         assert found.headers >= {"tuning_reduce.cuh", "tuning_segmented_reduce.cuh"}
 

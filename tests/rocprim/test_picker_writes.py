@@ -325,7 +325,8 @@ def spot_of(text, target, told=None, arch=None, found=None):
     family = next(one for one in found.families if one.arch == target)
     entry = family.entries[0]
     selected = Selected(told or {}, (family, entry))
-    return Configs(tree, arch or target).place(benchmark, selected), entry
+    point = benchmark.name, ()
+    return Configs(tree, arch or target).place(benchmark, selected, point), entry
 
 
 def test_values_of_a_part_are_said_behind_the_last_of_that_part():

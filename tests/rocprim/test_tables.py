@@ -252,7 +252,7 @@ def spot_of(text, arch, found=None, workload=("int", "int")):
         family = next(f for f in read.families if f.arch == arch)
         key = FamilyKey(workload, (family, family.entries[found]))
         told = Selected({"BlockSize": 1}, key.entry, {family.name: key})
-    return dialect.place(benchmark, told), read
+    return dialect.place(benchmark, told, (benchmark.name, ())), read
 
 
 def copied(spot):

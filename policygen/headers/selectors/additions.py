@@ -28,8 +28,8 @@ from policygen.headers.text import Text
 from policygen.model.records import Span
 from policygen.model.tuning import Content, Entry, Member, conjunction
 
-# "    return Name{", "    return {"
-_OPENED = re.compile(r"\s*return ([\w:]*)([{(])")
+# "    return Name{", "    return {", "    constexpr auto policies = Name{"
+_OPENED = re.compile(r"\s*(?:return|[\w:\s]+ =) ([\w:]*)([{(])")
 _CLOSING = str.maketrans("{(", "})")
 Sizes = tuple[int, ...]
 _ELSE = re.compile(rb"\s*else\b")

@@ -28,7 +28,18 @@ from policygen.headers.text import Text
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule
 from policygen.model.selection import Selected, Values
-from policygen.model.tuning import AddedMember, Content, Entry, Family, Slot, Value, spell
+from policygen.model.trees import numbers
+from policygen.model.tuning import (
+    AddedMember,
+    Content,
+    Entry,
+    Family,
+    GainedMember,
+    Slot,
+    Value,
+    spell,
+)
+from policygen.model.workload import Point
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +55,8 @@ class FirstReturn(FamilySpot):
     below: str | None
     tests: Mapping[str, str]
     """The other members of the policy selector → their types."""
+    gained: Mapping[str, GainedMember]
+    """Members that the selector gets for the conditions."""
 
     @property
     def entry(self) -> Entry | None:
@@ -222,7 +235,7 @@ class Returns(Dialect):
 
     headers_read: dict[str, HeaderReturns] = field(default_factory=dict)
 
-    def place(self, benchmark: BenchmarkBinding, selected: Selected) -> Spot:
+    def place(self, benchmark: BenchmarkBinding, selected: Selected, point: Point) -> Spot:
         """Finds the deciding return, or a place for a new one if it is another architecture's."""
         try:
             spot = self.decides(benchmark, selected)
@@ -231,7 +244,7 @@ class Returns(Dialect):
                 return self.beside(benchmark, selected)
             except InputError as not_added:
                 if benchmark.first is not None:
-                    return self.first(benchmark, selected)
+                    return self.first(benchmark, selected, point)
                 reason = error.in_line
                 if not_added.message not in error.message:
                     reason += f", and none can be added: {not_added.in_line}"
@@ -295,7 +308,7 @@ class Returns(Dialect):
                 f" a policy for it before the returns of {self.arch} are reached"
             ) from error
 
-    def first(self, benchmark: BenchmarkBinding, selected: Selected) -> FirstReturn:
+    def first(self, benchmark: BenchmarkBinding, selected: Selected, point: Point) -> FirstReturn:
         """Places a return in front of computed values, in the function that the binding names."""
         first_binding = benchmark.first
         assert first_binding is not None, "the binding names a function"
@@ -303,15 +316,29 @@ class Returns(Dialect):
         header_returns, asks = self._read(site.header), first_binding.asks
         scoped_name = words().selectors.name, first_binding.function
         functions = [own for own in header_returns.deciding if (own.scope, own.name) == scoped_name]
-        if len(functions) != 1 or not {*asks} <= selected.traits.keys():
+        axes, version = dict(point[1]), numbers(self.sources.cub.bindings.text)
+        bound = {name: site.gains[name] for name in asks if name in site.gains}
+        bound = {name: member for name, member in bound.items() if member.covers(version)}
+        gained = {
+            name: member
+            for name, member in bound.items()
+            if name not in selected.traits and axes.get(member.axis) in member.values
+        }
+        facts = dict(selected.traits)
+        facts |= {name: member.values[axes[member.axis]] for name, member in gained.items()}
+        if len(functions) != 1 or not {*asks} <= facts.keys():
             raise InputError(
                 f"{site.header} has no {'::'.join(scoped_name)} that can test {', '.join(asks)}"
             )
         (function,) = functions
+        data = header_returns.text.data  # upstream's own member needs no others beside it
+        for name, member in bound.items():
+            asks += member.beside if name in gained or member.argument.encode() in data else ()
         constants = {
             name: MemberRule(constant=spell(value)) for name, value in benchmark.always.items()
         }
-        types, label = header_returns.members, function.label
+        types = header_returns.members | {name: member.type for name, member in gained.items()}
+        label = function.label
         members = {**constants, **benchmark.returns}
         place = {"arch": self.arch, "header": site.header, "namespace": site.scope}
         family = Family(name=label, parameters=(), entries=(), **place)
@@ -324,9 +351,10 @@ class Returns(Dialect):
             function,
             read_aggregate(header_returns.structs, function.returns),
             f"{first_binding.part}." if first_binding.part else "",
-            tuple(_condition(name, types[name], selected.traits[name]) for name in asks),
+            tuple(_condition(name, types[name], facts[name]) for name in asks),
             next_arch(self.arch),
             {name: kind for name, kind in types.items() if name not in asks},
+            gained,
         )
 
     def _usable_returns(

@@ -37,7 +37,7 @@ from policygen.headers.selectors.arch_blocks import (
 )
 from policygen.headers.selectors.arch_places import ArchBlock, ArchFunction
 from policygen.headers.selectors.conditions import EQUAL
-from policygen.headers.selectors.functions import Field, Function, leaves
+from policygen.headers.selectors.functions import Field, Function, HeaderCode, leaves
 from policygen.headers.selectors.guarded_returns import FirstReturn, GuardedReturn
 from policygen.headers.selectors.nearest import (
     BeforeReturn,
@@ -59,10 +59,11 @@ from policygen.headers.spelling import (
     line_start,
     newline,
 )
+from policygen.headers.syntax import closing_bracket
 from policygen.headers.text import Text
 from policygen.model.arch import arch_number
 from policygen.model.records import Span
-from policygen.model.tuning import Content, Edit, Entry, TuningHeader, spell
+from policygen.model.tuning import Content, Edit, Entry, GainedMember, TuningHeader, spell
 
 
 def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite]) -> HeaderEdits:
@@ -86,6 +87,7 @@ def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite
             edits += update_return(text, places, entry, content, write.reason)
     edits += fields.edits(writes)
     edits += argument_edits(text, writes)
+    edits += _member_edits(text, [spot for group in firsts.values() for spot, _ in group])
     first_additions = _first_additions(text, firsts.values())
     for (span, lines), reason in [*_additions(text, added, fields), *first_additions]:
         if span.start == span.end:
@@ -128,6 +130,14 @@ class FieldEdits:
         """Returns the values by the return's field names; added ones in the header's spelling."""
         names = return_of(write).fields
         values_by_field = {names[name]: value for name, value in write.content.values.items()}
+        parts: dict[str, dict[str, str]] = {}
+        for member in _model_entry(write).members:
+            part, _, field = member.name.rpartition(".")
+            parts.setdefault(part, {})[field] = member.spelling
+        for name, value in [*values_by_field.items()]:
+            part, dot, field = name.rpartition(".")
+            equal = (path for path, own in parts.items() if dot and own == parts.get(part))
+            values_by_field |= {f"{path}.{field}": value for path in equal}  # as they were before
         for name in write.content.added:
             values_by_field[name] = qualified(self.header, name, values_by_field[name])
         return values_by_field
@@ -219,6 +229,53 @@ def _sort_key(write: EntryWrite) -> tuple[object, ...]:
 _CAPABILITY = "::cuda::compute_capability"
 _CAPABILITY_TYPE = "compute_capability"
 _ENUMERATOR = re.compile(r"[A-Za-z_]\w*")
+
+
+# Members that a selector gets, because first returns test them
+#
+# type_t input_t = type_t::other;
+#
+# Last and with a default: whoever else constructs the selector gets what it got.
+
+
+def _member_edits(text: Text, spots: Sequence[FirstReturn]) -> Iterator[Edit]:
+    added = {name: member for spot in spots for name, member in spot.gained.items()}
+    for name, member in added.items():
+        changes = _member_changes(text, name, member)
+        yield from edits_of(text.data, changes, f"the selector gets {name}")
+
+
+def _member_changes(text: Text, name: str, member: GainedMember) -> Iterator[Change]:
+    declared, selector_name = HeaderCode(text.code), words().selectors.name
+    selector = declared.structs[selector_name]
+    for header in member.includes:
+        yield from _include(text, header)
+    template = [*member.template.splitlines(), ""]
+    yield insert(text, line_start(text.data, selector.span.start), template)
+    last, kind = selector.typed_fields[-1]
+    words_before = rb"\s+".join(re.escape(word.encode()) for word in [*kind.split(), last])
+    found = re.compile(rb"\b%b\b[^;]*;" % words_before).search(text.code, *selector.body)
+    assert found is not None, "it was read there"
+    end = line_end(text.data, found.end())
+    row = text.data[line_start(text.data, found.start()) : end].decode()
+    declaration = f"{leading_space(row)}{member.type} {name}".ljust(row.find(" = "))
+    yield insert(text, end + len(newline(text.data)), [f"{declaration} = {member.default};"])
+    constructed = re.compile(rb"\b%b\s*\{" % selector_name.encode())
+    for own in declared.deciding:
+        if own.scope == words().selectors.of_types:
+            for match in constructed.finditer(text.code, *own.body):
+                at = closing_bracket(text.code, match.end() - 1)
+                assert at is not None, "it compiles"
+                yield rewrapped(text, Span(at, at), f", {member.argument}")
+
+
+def _include(text: Text, header: str) -> Iterator[Change]:
+    """Includes a header among those of its library, in their order."""
+    rows = [*re.finditer(rb"^#include <(cub/[^>]+)>[^\n]*\n", text.data, re.MULTILINE)]
+    names = [row[1].decode() for row in rows]
+    earlier = [row for row, name in zip(rows, names, strict=True) if name < header]
+    if header not in names and earlier:
+        yield insert(text, earlier[-1].end(), [f"#include <{header}>"])
 
 
 # First returns of a function, in a block for their architecture
