@@ -1,7 +1,6 @@
 """`policygen apply`: writes tunings into the headers, and proves what they do."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from policygen.app.effect import verify_effect as verify
 from policygen.app.plan import read_plan
 from policygen.app.session import check_named, store_option_of
 from policygen.cli.options import (
-    Command,
     arch_option,
     combined,
     cub_option,
@@ -34,7 +32,7 @@ from policygen.report import console, plan_views
 from policygen.report.console import LINES, raw, show
 from policygen.untrusted import visible
 
-patch_option: Callable[[Command], Command] = joined(
+patch_option = joined(
     combined(
         "patch",
         lambda patch_file, force: Out.chosen(patch_file, force=force),

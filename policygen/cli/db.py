@@ -1,6 +1,5 @@
 """`policygen db`: contents of tuning databases, rankings, and choices."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,7 +30,6 @@ from policygen.app.inputs import (
 )
 from policygen.cli.options import (
     FORMS,
-    Command,
     arch_option,
     bench_option,
     choice,
@@ -60,7 +58,7 @@ from policygen.report import database_views, measure_views, ranking_views, searc
 from policygen.report.console import fitted
 from policygen.report.pages import render_page
 
-ranking: Callable[[Command], Command] = joined(
+ranking = joined(
     option("--current", "LABEL", "The header's current variant, as a label."),
     flag(
         "--prefer-simple",
@@ -195,7 +193,7 @@ def compare(
 
 FACTS = ("name", "base", "gpu", "archs", "ctk", "cccl", "types", "size", "cub", "warmup")
 _fact = partial(option, default="")
-facts_options: Callable[[Command], Command] = joined(
+facts_options = joined(
     combined("named", ImportedAs, *FACTS),
     number(
         "--warmup",

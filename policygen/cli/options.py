@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, Protocol, TypeVar, cast
 
 import click
 from click.core import ParameterSource
@@ -23,42 +23,39 @@ RULES = Rules()
 EXISTING_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
-def option(
-    name: str, metavar: str, text: str, *, to: str | None = None, **more: Any
-) -> Callable[[Command], Command]:
+class Option(Protocol):
+    """A decorator that adds options to a command."""
+
+    def __call__(self, command: Command, /) -> Command:
+        """Return the command with the options."""
+
+
+def option(name: str, metavar: str, text: str, *, to: str | None = None, **more: Any) -> Option:
     """An option with a value, which `metavar` names in the help; `to` is its parameter."""
     return click.option(name, *filter(None, [to]), metavar=metavar, help=text, **more)
 
 
-def repeated(
-    name: str, metavar: str, text: str, *, to: str | None = None, **more: Any
-) -> Callable[[Command], Command]:
+def repeated(name: str, metavar: str, text: str, *, to: str | None = None, **more: Any) -> Option:
     """An option that can be given several times."""
     return option(name, metavar, text, to=to, multiple=True, **more)
 
 
-def flag(
-    name: str, text: str, *, to: str | None = None, default: bool | None = False
-) -> Callable[[Command], Command]:
+def flag(name: str, text: str, *, to: str | None = None, default: bool | None = False) -> Option:
     """An option without a value."""
     return click.option(name, *filter(None, [to]), is_flag=True, default=default, help=text)
 
 
-def number(
-    name: str, kind: Any, text: str, *, to: str | None = None, **more: Any
-) -> Callable[[Command], Command]:
+def number(name: str, kind: Any, text: str, *, to: str | None = None, **more: Any) -> Option:
     """An option whose help shows its default, and its range unless there is a metavar."""
     return click.option(name, *filter(None, [to]), type=kind, show_default=True, help=text, **more)
 
 
-def choice(
-    name: str, choices: Sequence[str], text: str, **more: Any
-) -> Callable[[Command], Command]:
+def choice(name: str, choices: Sequence[str], text: str, **more: Any) -> Option:
     """An option with one of several values, the first by default."""
     return number(name, click.Choice(choices), text, **{"default": choices[0], **more})
 
 
-def joined(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+def joined(*options: Option) -> Option:
     """Several options as one decorator, which applies the last one first."""
 
     def decorate(command: Command) -> Command:
@@ -69,9 +66,7 @@ def joined(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
     return decorate
 
 
-def combined(
-    name: str, make: Callable[..., object], *names: str, shared: str = ""
-) -> Callable[[Command], Command]:
+def combined(name: str, make: Callable[..., object], *names: str, shared: str = "") -> Option:
     """Combine options of a command into one value; `shared` is also passed on its own."""
 
     def decorate(command: Command) -> Command:
@@ -96,7 +91,7 @@ def _choose_settings(context: click.Context, _option: click.Parameter, path: str
         )
 
 
-config_option: Callable[[Command], Command] = option(
+config_option = option(
     "--config",
     "FILE",
     f"Your {settings.NAME}.  [default: ${settings.VARIABLE}, else none]",
@@ -104,7 +99,7 @@ config_option: Callable[[Command], Command] = option(
     callback=_choose_settings,
 )
 """`--config`: settings count where they are named, and nowhere else."""
-cub_option: Callable[[Command], Command] = joined(
+cub_option = joined(
     config_option,
     option(
         "--cub",
@@ -115,7 +110,7 @@ cub_option: Callable[[Command], Command] = joined(
     ),
 )
 """`--cub`, for every command that reads a tree, and the settings that may name one."""
-filter_options: Callable[[Command], Command] = joined(
+filter_options = joined(
     click.option(
         "-a",
         "--args",
@@ -134,9 +129,7 @@ filter_options: Callable[[Command], Command] = joined(
     ),
 )
 """`-R` and `-a`, as CCCL's own scripts have them."""
-where_options: Callable[[Command], Command] = joined(
-    combined("selection", Filter, "regex", "axes"), filter_options
-)
+where_options = joined(combined("selection", Filter, "regex", "axes"), filter_options)
 """`-R` and `-a`, as one `selection`."""
 
 
@@ -147,7 +140,7 @@ def arch_option(
     to: str = "archs",
     words: tuple[str, ...] = (),
     amd: bool = False,
-) -> Callable[[Command], Command]:
+) -> Option:
     """`--arch`, again or with commas, as `archs`; `words` stand for several, `amd` allows AMD's."""
 
     def parse(
@@ -159,7 +152,7 @@ def arch_option(
     return repeated(name, "ARCH", text, to=to, callback=parse)
 
 
-selection_options: Callable[[Command], Command] = joined(
+selection_options = joined(
     combined("selection", Filter, "headers", "regex", "axes", "archs"),
     arch_option(),
     filter_options,
@@ -167,15 +160,13 @@ selection_options: Callable[[Command], Command] = joined(
     click.argument("headers", nargs=-1, metavar="[HEADER]..."),
 )
 """HEADER…, `-R`, `-a` and `--arch`, as one `selection`."""
-force_option: Callable[[Command], Command] = flag(
-    "--force", "Overwrite a file that policygen did not write."
-)
+force_option = flag("--force", "Overwrite a file that policygen did not write.")
 """`--force`, beside every option that names a file to write."""
 
 
 def out_option(
     text: str = "Write the output to a file.", *, required: bool = False, makes_folder: bool = False
-) -> Callable[[Command], Command]:
+) -> Option:
     """`-o` and `--force`, as one `out`."""
     named = click.option("-o", "--out", "name", metavar="FILE", required=required, help=text)
     chosen = partial(Out.chosen, makes_folder=makes_folder)
@@ -193,17 +184,17 @@ def _print_to_out(command: Command) -> Command:
     return cast("Command", run)
 
 
-quiet_option: Callable[[Command], Command] = click.option(
+quiet_option: Option = click.option(
     "-q", "--quiet", is_flag=True, help="Print only results and errors."
 )
-print_options: Callable[[Command], Command] = joined(
+print_options = joined(
     combined("output", Output, "as_json", "quiet", "verbose"),
     click.option("-v", "--verbose", is_flag=True, help="More output."),
     quiet_option,
     flag("--json", "Print one JSON document.", to="as_json"),
 )
 """`--json`, `-q` and `-v`, as one `output`."""
-output_options: Callable[[Command], Command] = joined(_print_to_out, out_option(), print_options)
+output_options = joined(_print_to_out, out_option(), print_options)
 """The same, and `-o` for all that a command prints."""
 
 
@@ -242,12 +233,12 @@ workload_option = option(
 # Selection of results, and rules for choosing variants
 
 
-def files_option(text: str) -> Callable[[Command], Command]:
+def files_option(text: str) -> Option:
     """`--db`, again for each database that is read, as `files`."""
     return repeated("--db", "DB", text, to="files")
 
 
-def base_option(text: str = "or a fetched version.") -> Callable[[Command], Command]:
+def base_option(text: str = "or a fetched version.") -> Option:
     """`--base`, for commands that compare a tree with an earlier one; `text` ends what it takes."""
     return option(
         "--base",
@@ -257,14 +248,14 @@ def base_option(text: str = "or a fetched version.") -> Callable[[Command], Comm
     )
 
 
-bench_option: Callable[[Command], Command] = repeated(
+bench_option = repeated(
     "--bench",
     "PATH",
     "Benchmark sources, a CCCL checkout, or a cccl_meta_bench.csv with declared axis values"
     " and search spaces. Repeatable.",
     to="benches",
 )
-result_options: Callable[[Command], Command] = joined(
+result_options = joined(
     option(
         "--base",
         "JSON",
@@ -273,14 +264,14 @@ result_options: Callable[[Command], Command] = joined(
     bench_option,
 )
 """`--bench` and `--base`: what else is known of databases."""
-library_option: Callable[[Command], Command] = choice(
+library_option = choice(
     "--library",
     LIBRARIES,
     "The library whose tree to find.  [default: that of a surrounding checkout, else cub]",
     default=None,
 )
 """`--library`, beside `--cub`, for commands that take trees of others than CUB."""
-store_option: Callable[[Command], Command] = option(
+store_option = option(
     "--store",
     "FILE",
     "The store that records applies.",
@@ -289,16 +280,14 @@ store_option: Callable[[Command], Command] = option(
     callback=_trusted_store,
 )
 """`--store`, for every command that reads or writes the journal."""
-files_argument: Callable[[Command], Command] = click.argument(
-    "files", metavar="DB...", nargs=-1, required=True
-)
-gpu_option: Callable[[Command], Command] = repeated(
+files_argument: Option = click.argument("files", metavar="DB...", nargs=-1, required=True)
+gpu_option = repeated(
     "--gpu-arch",
     "NAME=ARCH",
     "The architecture of a GPU unknown to policygen: 'B400=sm110'. Repeatable.",
     to="gpus",
 )
-confirm_option: Callable[[Command], Command] = repeated(
+confirm_option = repeated(
     "--confirm", "DB", "A later run of the finalists, which decides; may be a glob. Repeatable."
 )
 
@@ -322,7 +311,7 @@ def given_results(
     return ResultFiles(files, benches, base, confirm, selection, parse_gpus(gpus))
 
 
-database_options: Callable[[Command], Command] = joined(
+database_options = joined(
     combined("given", given_results, "files", "benches", "base", "regex", "axes"),
     filter_options,
     files_argument,
@@ -331,7 +320,7 @@ database_options: Callable[[Command], Command] = joined(
 """DB…, `--bench`, `--base`, `-R` and `-a`, as one `given`."""
 
 
-def rule_options(least_score: float = RULES.least_score) -> Callable[[Command], Command]:
+def rule_options(least_score: float = RULES.least_score) -> Option:
     """When a variant is worth writing, as `rules`: options not given keep the configured values."""
     return joined(
         combined("rules", dict, "least_score", "worst_allowed", "confidence", "without_samples"),

@@ -1,6 +1,6 @@
 """Options that affect plans, for `plan`, `apply` and other commands that plan."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -34,19 +34,19 @@ GIVEN = (
     "worst_allowed", "confidence", "without_samples", "confirm", "accept_unconfirmed", "gpus",
 )  # fmt: skip
 
-_MEASURED_ON: Callable[..., Any] = option(
+_MEASURED_ON = option(
     "--measured-on",
     "TREE",
     "The tree that was measured, to compare its baseline: a path, a fetched version, or a git"
     " revision.  [default: the recorded version, if it is fetched]",
 )
-_ACCEPT: Callable[..., Any] = flag(
+_ACCEPT = flag(
     "--accept-unconfirmed",
     "Also write gains that no second run confirmed; they may be selection bias.",
     default=None,
 )
-_ANY_GPU: Callable[..., Any] = flag("--any-gpu", "Accept results from GPUs of other architectures.")
-_WRITING: tuple[Callable[..., Any], ...] = (
+_ANY_GPU = flag("--any-gpu", "Accept results from GPUs of other architectures.")
+_WRITING = (
     choice(
         "--provenance",
         ["scores", "full"],
@@ -80,13 +80,13 @@ _WRITING: tuple[Callable[..., Any], ...] = (
         " update them too.",
     ),
 )
-_SHIPPED: Callable[..., Any] = option(
+_SHIPPED = option(
     "--from",
     "NAME",
     "Confirmed results of policygen's: h100 or h200, for CUB 3.6.0. Instead of --db and --arch.",
     to="shipped",
 )
-_INPUTS: tuple[Callable[..., Any], ...] = (
+_INPUTS = (
     filter_options,
     cub_option,
     gpu_option,
@@ -96,11 +96,9 @@ _INPUTS: tuple[Callable[..., Any], ...] = (
 )
 
 
-choice_options: Callable[..., Any] = joined(
-    rule_options(), _ACCEPT, confirm_option, _ANY_GPU, _SHIPPED, *_INPUTS
-)
+choice_options = joined(rule_options(), _ACCEPT, confirm_option, _ANY_GPU, _SHIPPED, *_INPUTS)
 """`--db`, `--arch`, and what a choice must fulfil."""
-planning_options: Callable[..., Any] = joined(
+planning_options = joined(
     *(rule_options(), _ACCEPT, confirm_option, _MEASURED_ON, _ANY_GPU, _SHIPPED),
     *(*_WRITING, *_INPUTS),
 )

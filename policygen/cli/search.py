@@ -214,7 +214,6 @@ def campaign(plan: Path, selection: Filter, out: Out, output: Output, **given: A
 def _replay(
     selection: Filter, output: Output, replays: tuple[str, ...], given: dict[str, Any]
 ) -> int:
-    """`search --replay`."""
     names = ("strategy", "variants", "seeds", "batch", "samples")
     chosen = {name: given[name] for name in names if given[name] is not None}
     chosen["seed"] = given["effort"].seed

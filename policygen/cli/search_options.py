@@ -9,7 +9,7 @@ import click
 
 from policygen.app.measured_workloads import PROCESSES, ROUNDS, SEED, Effort
 from policygen.app.search import SearchMachines
-from policygen.cli.options import FILE, Command, combined, flag, joined, number, option, repeated
+from policygen.cli.options import FILE, Option, combined, flag, joined, number, option, repeated
 from policygen.errors import InputError
 from policygen.report.progress import SearchProgress
 
@@ -29,7 +29,7 @@ def seconds_of(_context: click.Context, _option: click.Parameter, text: str) -> 
 WHOLE_BUDGET = "Time limit for all workloads and all runs of the command: 90s, 20m, 1.5h."
 
 
-def budget_option(default: str, text: str = WHOLE_BUDGET) -> Callable[[Command], Command]:
+def budget_option(default: str, text: str = WHOLE_BUDGET) -> Option:
     """`--budget`, in seconds."""
     return option("--budget", "TIME", text, default=default, show_default=True, callback=seconds_of)
 
@@ -49,7 +49,7 @@ def gpus_of(
 
 def database_option(
     text: str = "The database to write, in CCCL's layout. Existing rows are not measured again.",
-) -> Callable[[Command], Command]:
+) -> Option:
     """`--db`, for commands that measure."""
     return option("--db", "FILE", text, to="database", type=FILE)
 
@@ -64,7 +64,7 @@ wait_option = option(
 )
 
 
-def jobs_option(*short_names: str) -> Callable[[Command], Command]:
+def jobs_option(*short_names: str) -> Option:
     """`--jobs`, for commands that compile before they measure."""
     text = "Number of parallel compiles.  [default: as many as cores and memory allow]"
     return click.option(*short_names, "--jobs", "slots", type=COUNT, metavar="N", help=text)
@@ -77,7 +77,7 @@ def run_options(
     processes: int = PROCESSES,
     least: int = 1,
     text: str = "Number of fresh processes, from which intervals are computed.",
-) -> Callable[[Command], Command]:
+) -> Option:
     """`--processes` and `--rounds`, for commands that measure in fresh processes."""
     return joined(
         number("--rounds", COUNT, "Maximum runs per process.", default=ROUNDS),
@@ -85,7 +85,7 @@ def run_options(
     )
 
 
-def gpu_options(*effort_names: str) -> Callable[[Command], Command]:
+def gpu_options(*effort_names: str) -> Option:
     """`--gpu` and `--scheduler`, as `machines`; `--wait`, `--jobs`, `--seed` and `--sanitize`.
 
     The latter and other options of the command, `effort_names`, are its `effort`.

@@ -137,7 +137,6 @@ def verify_performance(
 
 
 def _check_results(context: click.Context, given: Mapping[str, Any]) -> None:
-    """Reject options for measuring if results are given."""
     if not (given["before"] and given["after"]):
         raise click.UsageError("--before and --after belong together: give each at least once")
     for parameter in context.command.params:
