@@ -2,13 +2,12 @@
 
 import base64
 import csv
-import hashlib
 import lzma
 import os
 import stat
 import tarfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -18,7 +17,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 from policygen.errors import InputError
 from policygen.model.trees import CALLED, Library
 from policygen.paths import write_atomically
-from policygen.trees.files import failure, is_file, read, staged
+from policygen.trees.files import failing, failure, is_file, read, staged
 from policygen.trees.layout import is_root, read_version
 from policygen.trees.manifest import Release, Wheel, shipped
 
@@ -41,7 +40,7 @@ def read_files(archive: Path, include: str) -> Iterator[tuple[str, bytes]]:
                 if not name.startswith(f"{include}/"):
                     continue
                 data = file.read(members[name]) if name in members else None
-                if data is None or digests.get(name) != hashlib.sha256(data).digest():
+                if data is None or digests.get(name) != sha256(data).digest():
                     raise _invalid_wheel(archive, f"{name!r} does not match RECORD")
                 yield name.removeprefix(f"{include}/"), data
     except (BadZipFile, zlib.error, EOFError, ValueError, RuntimeError) as error:
@@ -49,10 +48,8 @@ def read_files(archive: Path, include: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _content(archive: Path) -> bytes:
-    try:
+    with failing("read", archive):
         return archive.read_bytes()
-    except OSError as error:
-        raise failure("read", archive, error) from error
 
 
 def _checked_members(archive: Path, members: list[ZipInfo]) -> dict[str, ZipInfo]:
@@ -63,16 +60,13 @@ def _checked_members(archive: Path, members: list[ZipInfo]) -> dict[str, ZipInfo
         raise _invalid_wheel(archive, f"it holds over {MOST_BYTES:,} bytes")
     member_by_name: dict[str, ZipInfo] = {}
     for member in members:
-        name = member.filename
-        if fault := _wheel_member_error(member) or (
-            "appears twice" if name in member_by_name else None
-        ):
-            raise _invalid_wheel(archive, f"{name!r} {fault}")
-        member_by_name[name] = member
+        if fault := _wheel_member_error(member, member_by_name):
+            raise _invalid_wheel(archive, f"{member.filename!r} {fault}")
+        member_by_name[member.filename] = member
     return {name: member for name, member in member_by_name.items() if not member.is_dir()}
 
 
-def _wheel_member_error(member: ZipInfo) -> str | None:
+def _wheel_member_error(member: ZipInfo, earlier: Container[str]) -> str | None:
     path = PurePosixPath(name := member.filename)
     leaves = path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name
     kind = stat.S_IFMT(member.external_attr >> 16)
@@ -85,6 +79,7 @@ def _wheel_member_error(member: ZipInfo) -> str | None:
         "expands too much when unpacked": (
             member.file_size > _SMALL_MEMBER + MOST_PACKED * member.compress_size
         ),
+        "appears twice": name in earlier,
     }
     return next((reason for reason, applies in faults.items() if applies), None)
 
@@ -178,9 +173,7 @@ def _files_below(archive: Path, data: bytes, folder: str) -> Iterator[tuple[str,
             if count > MOST_MEMBERS:
                 raise _invalid_package(archive, f"it has over {MOST_MEMBERS:,} members")
             name = member.name.removeprefix("./")
-            if fault := _package_member_error(member, folder) or (
-                "appears twice" if name in seen else None
-            ):
+            if fault := _package_member_error(member, folder, seen):
                 raise _invalid_package(archive, f"{member.name!r} {fault}")
             seen.add(name)
             if _is_below(name, folder) and member.type in _REGULAR_TYPES:
@@ -189,7 +182,9 @@ def _files_below(archive: Path, data: bytes, folder: str) -> Iterator[tuple[str,
                 yield name.removeprefix(f"{folder}/"), content.read()
 
 
-def _package_member_error(member: tarfile.TarInfo, folder: str) -> str | None:
+def _package_member_error(
+    member: tarfile.TarInfo, folder: str, earlier: Container[str]
+) -> str | None:
     path = PurePosixPath(name := member.name)
     below = _is_below(name.removeprefix("./"), folder)
     faults = {
@@ -204,6 +199,7 @@ def _package_member_error(member: tarfile.TarInfo, folder: str) -> str | None:
         and member.issym()
         and _leaves_folder(member, folder),
         "is larger than the remaining data": member.size > MOST_BYTES,
+        "appears twice": name.removeprefix("./") in earlier,
     }
     return next((reason for reason, applies in faults.items() if applies), None)
 
@@ -262,7 +258,7 @@ def _write(
     """Writes the files of archives; raises unless they are the expected ones of that version."""
     include, called = shipped().libraries[library].fetched.include, CALLED[library]
     names = ", ".join(map(str, archives))
-    try:
+    with failing("unpack to", target):
         with staged(target, lambda: is_root(target / include, library), again=again) as staging:
             files, root = _extract(contents, staging), staging / include
             actual = f"no {called}"
@@ -275,12 +271,9 @@ def _write(
                     raise InputError(f"{names} differs in files from {called} {version}")
                 raise InputError(f"{names} differ in files from {called} {version}")
         write_atomically(listing_file(target), files.encode())
-    except OSError as error:
-        raise failure("unpack to", target, error) from error
 
 
 def _extract(contents: Iterable[tuple[str, bytes]], folder: Path) -> str:
-    """Writes the files and returns their listing."""
     digests = {}
     for name, content in contents:
         path = folder / name

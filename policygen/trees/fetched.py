@@ -15,7 +15,7 @@ from policygen.model.trees import CALLED, Cub, Headers, HeadersEntry, Library, S
 from policygen.paths import cache_failure, cache_folder, chosen_folder, write_atomically
 from policygen.process import stopping, which
 from policygen.trees.archives import difference, unpack, unpack_packages
-from policygen.trees.files import failure, is_file, is_folder, listing, read
+from policygen.trees.files import failing, is_file, is_folder, listing, read
 from policygen.trees.layout import (
     Name,
     current_file,
@@ -85,11 +85,9 @@ def open_fetched(folder: Path, version: str, origin: str = "cub_headers") -> Cub
 def differs(folder: Path, version: str) -> tuple[str, ...] | None:
     """Returns the files of an unpacked release that differ; `None` if none does."""
     release_source = find_source(version)
-    return (
-        difference(name_of(release_source).place(folder), release_source.files)
-        if release_source
-        else None
-    )
+    if release_source is None:
+        return None
+    return difference(name_of(release_source).place(folder), release_source.files)
 
 
 def current_tree(folder: Path, library: Library = "cub") -> str | None:
@@ -110,10 +108,8 @@ def make_current(folder: Path, version: str) -> None:
     if current_tree(folder, name.library) == version and is_file(path):
         # Nothing to write, so a read-only folder works.
         return
-    try:
+    with failing("write", path):
         write_atomically(path, f"{version}\n".encode())
-    except OSError as error:
-        raise failure("write", path, error) from error
 
 
 Progress = Callable[[str], None]
@@ -194,11 +190,7 @@ def all_versions(headers_folder: Path, chosen: Sequence[str]) -> tuple[str, ...]
 
 
 def fetch_all(
-    versions: Sequence[str],
-    headers_folder: Path,
-    progress: Callable[[str], None],
-    *,
-    again: bool = False,
+    versions: Sequence[str], headers_folder: Path, progress: Progress, *, again: bool = False
 ) -> tuple[Cub, ...]:
     """Fetches all versions, then reports failures together."""
     trees: list[Cub] = []
@@ -236,29 +228,25 @@ class Download:
         return cache_folder() / self.kind / self.sha256 / self.file
 
 
-def is_kept(download: Download, progress: Callable[[str], None]) -> bool:
+def is_kept(download: Download, progress: Progress) -> bool:
     """Returns whether an intact file is in the cache; deletes a damaged one."""
     if not is_file(download.path):
         return False
     if sha256_of(download.path) == download.sha256:
         return True
     progress(f"{download.file}: the cached file is damaged")
-    try:
+    with failing("write", download.path.parent):
         download.path.unlink(missing_ok=True)
-    except OSError as error:
-        raise failure("write", download.path.parent, error) from error
     return False
 
 
 def keep(download: Download, bring: Callable[[Path], Path]) -> Path:
     """Moves the file that `bring` downloads to a temporary folder into the cache."""
     parent = download.path.parent
-    try:
+    with failing("write", parent):
         parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=parent) as folder:
             bring(Path(folder)).replace(download.path)
-    except OSError as error:
-        raise failure("write", parent, error) from error
     return download.path
 
 
@@ -281,10 +269,8 @@ def checked(download: Download, folder: Path, brought_by: str, remedy: str) -> P
 
 def sha256_of(path: Path) -> str:
     """Returns a file's SHA-256 digest."""
-    try:
+    with failing("read", path):
         return file_sha256(path)
-    except OSError as error:
-        raise failure("read", path, error) from error
 
 
 CHECKOUT = "on other systems, name a checkout: --cub PATH"
@@ -326,7 +312,7 @@ APT::Architectures "{architecture}";
 # suites as its only sources.
 
 
-def obtain_packages(parts: Sequence[Package], progress: Callable[[str], None]) -> tuple[Path, ...]:
+def obtain_packages(parts: Sequence[Package], progress: Progress) -> tuple[Path, ...]:
     """Returns the packages' verified files in the cache; missing ones are downloaded together."""
     downloads = {part: Download("packages", part.file, part.sha256) for part in parts}
     missing = [part for part in parts if not is_kept(downloads[part], progress)]
@@ -335,7 +321,7 @@ def obtain_packages(parts: Sequence[Package], progress: Callable[[str], None]) -
     return tuple(download.path for download in downloads.values())
 
 
-def _fetch(downloads: dict[Package, Download], progress: Callable[[str], None]) -> None:
+def _fetch(downloads: dict[Package, Download], progress: Progress) -> None:
     if which("apt-get") is None:
         raise InputError("there is no apt-get on PATH", _NO_APT)
     try:

@@ -32,6 +32,15 @@ def failure(action: str, path: Path, error: OSError) -> InputError:
     return InputError(f"cannot {action} {path}: {reason}", _REMEDIES.get(error.errno or 0))
 
 
+@contextmanager
+def failing(action: str, path: Path) -> Iterator[None]:
+    """Raises this error for the OSError of a block."""
+    try:
+        yield
+    except OSError as error:
+        raise failure(action, path, error) from error
+
+
 def read(path: Path, root: Path) -> bytes:
     """Reads a file of the tree at `root`."""
     try:
@@ -44,10 +53,8 @@ def read(path: Path, root: Path) -> bytes:
 
 def listing(folder: Path) -> tuple[Path, ...]:
     """Lists a folder's contents sorted by name."""
-    try:
+    with failing("list", folder):
         return tuple(sorted(folder.iterdir()))
-    except OSError as error:
-        raise failure("list", folder, error) from error
 
 
 def is_file(path: Path) -> bool:

@@ -82,12 +82,8 @@ def _required_folder(root: Path, library: Library) -> tuple[Path, ...]:
 def own_folders(cub: Cub) -> tuple[Path, ...]:
     """Returns a tree's include folders without those of toolkits."""
     needs = shipped().libraries[cub.library].needs
-    folders = tuple(map(Path, cub.include_folders))
-    return tuple(
-        folder
-        for folder in folders
-        if folder == folders[0] or not (needs and is_file(folder / needs))
-    )
+    first, *others = map(Path, cub.include_folders)
+    return (first, *(folder for folder in others if not (needs and is_file(folder / needs))))
 
 
 def tunings_folder(cub: Cub) -> Path:
@@ -281,22 +277,18 @@ class Name:
 # Names and folders of fetched trees: `3.0.1` in `3.0.1`, `rocprim@5.7.1` in `rocprim-5.7.1`
 
 
-def parse(text: str) -> Name | None:
+def parse(text: str, prefix_in: Callable[[FetchedRule], str] = attrgetter("name")) -> Name | None:
     """Parses a release's name."""
-    return _release_named(text, attrgetter("name"))
-
-
-def kept_as(folder: str) -> Name | None:
-    """Parses the name of a release's folder."""
-    return _release_named(folder, attrgetter("folder"))
-
-
-def _release_named(text: str, prefix_in: Callable[[FetchedRule], str]) -> Name | None:
     for library, row in shipped().libraries.items():
         prefix = prefix_in(row.fetched)
         if text.startswith(prefix) and _VERSION.fullmatch(version := text.removeprefix(prefix)):
             return Name(library, version)
     return None
+
+
+def kept_as(folder: str) -> Name | None:
+    """Parses the name of a release's folder."""
+    return parse(folder, attrgetter("folder"))
 
 
 def current_file(library: Library) -> str:

@@ -255,7 +255,6 @@ def paths_in_repository(paths: Sequence[Path], root: Path) -> tuple[str, ...]:
 
 
 def _git_path(folder: Path, top: Path) -> str:
-    """Returns a path relative to the repository's top folder."""
     try:
         return folder.resolve().relative_to(top).as_posix()
     except ValueError as error:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -226,12 +225,7 @@ class Manifest(Record):
         raise InputError(f"no known wheel contains CUB {version}", f"Known versions: {versions}")
 
 
-def load(path: Path) -> Manifest:
-    """Loads a manifest file; errors name it."""
-    return load_toml(path, Manifest)
-
-
 @cache
 def shipped() -> Manifest:
     """Returns the manifest that this policygen ships."""
-    return load(folder("cub_headers") / NAME)
+    return load_toml(folder("cub_headers") / NAME, Manifest)

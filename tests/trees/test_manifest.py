@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from policygen.errors import InputError, SourceError
-from policygen.trees.manifest import load, shipped
+from policygen.opening import load_toml
+from policygen.trees.manifest import Manifest, shipped
 
 # As the design names them.
 KNOWN = {
@@ -38,7 +39,7 @@ def test_a_manifest_with_a_bad_value_is_an_error_that_names_file_and_key(tmp_pat
     path = tmp_path / "manifest.toml"
     path.write_text('format = "policygen/manifest/1"\n')
     with pytest.raises(InputError) as raised:
-        load(path)
+        load_toml(path, Manifest)
     assert raised.value.message.startswith(
         f"{path}: format: it should be 'policygen/manifest/2'; libraries: it is"
     )
@@ -49,11 +50,11 @@ def test_a_wheel_file_that_leaves_the_cache_is_refused(tmp_path: Path, file: str
     path = tmp_path / "manifest.toml"
     path.write_text(f'[[wheels]]\nfile = "{file}"\n')
     with pytest.raises(InputError, match=r"wheels\[0\]\.file: it should match pattern"):
-        load(path)
+        load_toml(path, Manifest)
 
 
 def test_a_manifest_that_is_no_toml_is_an_error_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "manifest.toml"
     path.write_text("[[wheels]\n")
     with pytest.raises(SourceError, match=r"manifest\.toml:1:9: "):
-        load(path)
+        load_toml(path, Manifest)
