@@ -9,6 +9,7 @@ from textwrap import wrap
 
 from markupsafe import escape
 
+from policygen.errors import plural
 from policygen.model.databases import PointRatios
 from policygen.model.measured import KernelMatrix, MatrixCell, RuntimeRatio
 from policygen.model.searches import PointQuantiles, ReportedWorkload
@@ -139,8 +140,7 @@ def score_range(scores: Sequence[float], extra: Iterable[float] = ()) -> tuple[f
 def outside(scores: Sequence[float], low: float) -> str:
     """Count the variants that are drawn at the lower edge instead of at their score."""
     count = sum(score < low for score in scores)
-    noun = "variant" if count == 1 else "variants"
-    return f"{count:,} {noun} below {low:.2f} at the lower edge." if count else ""
+    return f"{plural(count, 'variant')} below {low:.2f} at the lower edge." if count else ""
 
 
 def frame(panel: Panel, y_name: str, x_name: str) -> Iterator[Mark]:

@@ -213,7 +213,6 @@ def _by_benchmark(document: Coverage, zero: str, *, total: bool) -> Table:
 
 
 def _shares(document: Coverage) -> dict[str, dict[str, Share]]:
-    """Collect the shares of each benchmark by architecture."""
     shares_by_benchmark: dict[str, dict[str, Share]] = {}
     for share in document.shares:
         if share.benchmark is not None:

@@ -32,6 +32,7 @@ from policygen.report.blocks import (
     TableRows,
     Words,
     cut,
+    more,
 )
 from policygen.report.console import percent_words
 from policygen.report.plots import pairs_drawings, pairs_key
@@ -99,7 +100,6 @@ def _counts(document: DbImport) -> list[str]:
 
 
 def _without_samples(document: DbImport) -> Iterator[Block]:
-    """Explain the limitations of rows without samples."""
     if document.without_samples:
         text = (
             f"{plural(document.without_samples, 'row')} without samples: their uncertainty is"
@@ -109,7 +109,6 @@ def _without_samples(document: DbImport) -> Iterator[Block]:
 
 
 def _numbered(parameter: ImportedParameter, indent: str, *, verbose: bool) -> Block:
-    """Explain the numbers used in labels."""
     shown, hidden = cut(list(parameter.values.items()), SHOWN, verbose=verbose)
     words = [f"{number} is {text}" for number, text in shown]
     words += [f"… {hidden:,} more (-v lists them)"] if hidden else []
@@ -204,8 +203,7 @@ def merged(report: MergeReport, *, verbose: bool, head: bool) -> Iterator[Block]
     for conflict in shown:
         yield Note(f"conflict in {conflict.table}: {conflict.what}")
         yield Note(f"  kept {conflict.kept}, refused {conflict.refused} of {conflict.path}")
-    if hidden := hidden + report.unlisted:
-        yield Note(f"and {plural(hidden, 'more conflict')}")
+    yield from more(hidden + report.unlisted, "conflict")
     if head:
         yield Note(f"{plural(len(report.databases), 'database')} merged into {report.out}")
 
@@ -417,7 +415,6 @@ def _assessment(winner: Winner) -> str:
 
 
 def _reasons(workloads: Sequence[ComparedWorkload]) -> Iterator[str]:
-    """Explain why a choice does not hold."""
     for workload in workloads:
         for name, other, side in (("A", "B", workload.a), ("B", "A", workload.b)):
             winner = side.winner
@@ -442,7 +439,6 @@ def _points(workload: ComparedWorkload) -> Table:
 
 
 def _remarks(document: DbCompare, *, verbose: bool) -> Iterator[str]:
-    """List caveats that apply to the whole comparison."""
     workloads = document.workloads
     different = [
         label
@@ -484,7 +480,6 @@ def _listed(lone_workloads: Sequence[LoneWorkload], *, verbose: bool) -> str:
 
 
 def _summary(workloads: Sequence[ComparedWorkload]) -> Iterator[str]:
-    """Summarize the comparison in two sentences."""
     counts = Counter(workload.agreement for workload in workloads)
     agreements = [f"{text} for {counts[key]:,}" for key, text in AGREED.items() if counts[key]]
     yield f"{plural(len(workloads), 'workload')} in both: {', '.join(agreements)}"

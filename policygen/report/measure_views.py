@@ -271,7 +271,6 @@ def _winner(matrix: KernelMatrix, size: str) -> str:
 
 
 def _details_by_size(matrix: KernelMatrix) -> Iterator[Block]:
-    """Show the details of each strategy by size, on a terminal."""
     for size in matrix.sizes:
         yield BLANK
         yield Note(size, "bold")

@@ -354,7 +354,6 @@ def _claim(workload: WorkloadPerformance) -> Cell:
 
 
 def _slow_runtime(measured: Sequence[WorkloadPerformance], limit: int) -> Iterator[Block]:
-    """Show runtime workloads that are slower or undecided."""
     rows_of_workloads = [
         (row, workload)
         for workload in measured

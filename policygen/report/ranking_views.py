@@ -58,7 +58,6 @@ def note(text: str) -> Block:
 
 
 def _approximate(workloads: Sequence[ScoredWorkload]) -> Iterator[Block]:
-    """Explain why scores are approximate."""
     if any(workload.approximate for workload in workloads):
         yield note(
             "approximate: the declared values of the {io} axes are unknown, so the weights come"

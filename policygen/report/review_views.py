@@ -286,7 +286,6 @@ def _values(entry: ReviewedEntry | Differing) -> list[tuple[str, str, str]]:
 def _rows_alike(
     arch: str, changed: str, rows_alike: Sequence[Differing], limit: int | None
 ) -> Iterator[Block]:
-    """Show workloads with the same difference together."""
     names = [in_words(short(row.benchmark), row.workload) for row in rows_alike]
     text = f"{changed}, for {', '.join(names[:limit])}"
     if limit is not None:
@@ -546,7 +545,6 @@ def _faster(performance: VerifyPerformance) -> Answer:
 
 
 def _worst_as_merged(document: Review) -> Answer:
-    """Summarize regressions measured for the change as merged."""
     merged = document.merged.values()
     runtimes = [(row, workload) for workload in merged for row in workload.runtime]
     slower = [row.verdict for row, _ in runtimes].count("slower")

@@ -324,7 +324,6 @@ def _failures(workload: ReportedWorkload) -> Iterator[Block]:
 
 
 def _cards(workload: ReportedWorkload) -> Cards:
-    """Summarize the result at the top of a workload."""
     cards = [_winner_card(workload)]
     cards += [_current_card(workload)] if workload.origin == "search" else []
     if workload.finalists:
@@ -420,7 +419,6 @@ def _noise(workload: ReportedWorkload) -> Iterator[Block]:
 
 
 def _machine(document: SearchReport) -> Iterator[Block]:
-    """Show the sessions and their steps."""
     yield Heading("Machine")
     if not document.sessions:
         yield Note(

@@ -500,7 +500,6 @@ def tried(workload: ReportedWorkload) -> Iterator[str]:
 
 
 def _unordered(workload: ReportedWorkload) -> str:
-    """Explain why convergence is not shown."""
     if workload.origin == "measure":
         return (
             "No convergence is shown: these variants were measured side by side, one runtime"

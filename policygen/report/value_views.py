@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 from policygen.errors import InputError, SourceError, plural
@@ -137,9 +138,7 @@ def reach(document: Reach, *, head: bool, verbose: bool) -> Iterator[Block]:
     if head:
         yield Note(f"{tree_line(document.cub)}; {document.toolchain}", "dim", folded=True)
         yield BLANK
-    groups: dict[tuple[str, str, str], list[Unreachable]] = {}
-    for entry in document.unreachable:
-        groups.setdefault((entry.header, entry.family, entry.reason), []).append(entry)
+    groups = grouped(document.unreachable, attrgetter("header", "family", "reason"))
     for (header, family, reason), group in groups.items():
         yield Note(f"{header}: {family}", "bold", folded=True)
         yield Words(f"{group[0].cause}: {reason}", "red", "  ", "      ")

@@ -245,13 +245,8 @@ def _rank(scores: Floats, place: int) -> int:
 def _confirmed(side: _Side, other_side: _Side, variant: int, rules: Rules) -> Confirmed | None:
     """Returns what `db choose --confirm` would report, with the other side as the later run."""
     other_case, label = other_side.scores.case, side.scores.case.variants[variant]
-    confirmed = confirm(
-        side.scores,
-        finalists(side.scores, other_case, rules),
-        other_case,
-        rules,
-        other_side.declared,
-    )
+    positions = finalists(side.scores, other_case, rules)
+    confirmed = confirm(side.scores, positions, other_case, rules, other_side.declared)
     return confirmed.get(label)
 
 
@@ -335,7 +330,6 @@ def _score_difference(
 
 
 def _point_differences(a: _Side, b: _Side, weights: Floats) -> tuple[PointDifference, ...]:
-    """Summarizes the differences for each runtime workload."""
     log_ratios = np.log(b.ratios[1:] / a.ratios[1:])
     bases_a, bases_b = a.bases, b.bases
     noise_a, noise_b = (np.concatenate(side.scores.noise.points)[side.columns] for side in (a, b))

@@ -141,8 +141,7 @@ def build_cases(tables: Sequence[Rows], warn: Warn) -> tuple[Case, ...]:
     cases: list[Case] = []
     for key in sorted(keyed_slices, key=_natural_order):
         for slices in _comparable([part for _, part in keyed_slices[key]]):
-            case = _case(key, slices, warn)
-            if case is not None:
+            if (case := _case(key, slices, warn)) is not None:
                 cases.append(case)
             for part in slices:
                 if not part.is_base.any():
@@ -379,10 +378,8 @@ def _subbenches(case: Case, declared: DeclaredAxes) -> Iterator[str]:
     yield from case.without_base
     for database in case.databases:
         for table in database.tables:
-            is_same_workload = table.algorithm == case.algorithm and set(table.ct_axes) == set(
-                case.workload
-            )
-            if is_same_workload and table.subbench not in present:
+            is_lacking = table.algorithm == case.algorithm and table.subbench not in present
+            if is_lacking and {*table.ct_axes} == {*case.workload}:
                 yield table.name
         for algorithm, subbench in database.unmeasured:
             if algorithm == case.algorithm and subbench not in present:
@@ -392,10 +389,9 @@ def _subbenches(case: Case, declared: DeclaredAxes) -> Iterator[str]:
     }
     declared_names = {subbench for name, subbench, _ in declared if name == case.algorithm}
     # Unknown sub-benchmark names mean another version of the benchmark.
-    for subbench in sorted(
-        (declared_names | known_names if present <= known_names else declared_names) - present
-    ):
-        yield f"{case.algorithm}.{subbench}"
+    if present <= known_names:
+        declared_names |= known_names
+    yield from (f"{case.algorithm}.{subbench}" for subbench in sorted(declared_names - present))
 
 
 LEAST, MOST = 0.6, 0.999

@@ -155,7 +155,6 @@ def point_key(case: Case, part: Part, point: Point) -> NoiseKey:
 
 
 def _origin(prior: Prior, spreads: Sequence[Spread | None], rows: int) -> str:
-    """Describes where the noise estimate comes from."""
     counts = sorted({spread.processes for spread in spreads if spread})
     if not counts:
         return f"{rows:,} rows measured again, and {prior.origin}" if rows else prior.origin

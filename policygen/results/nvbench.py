@@ -220,7 +220,6 @@ class NvbenchFile(_Part):
 
 
 def _device(path: Path, document: NvbenchFile) -> BenchDevice:
-    """Returns the GPU that was measured."""
     used = {
         state.device
         for bench in document.benchmarks
@@ -258,7 +257,6 @@ def _bench(path: Path, bench: Bench) -> NvbenchBench:
 
 
 def _point(path: Path, axes: Mapping[str, NvbenchAxis], state: State) -> dict[str, str]:
-    """Returns the value of each axis."""
     point = {}
     for coordinate in state.axis_values:
         if coordinate.name not in axes:
@@ -355,7 +353,6 @@ def to_database(
 
 
 def _check_pair(base: NvbenchRun, run: NvbenchRun) -> None:
-    """Checks that two runs are comparable."""
     for attribute in ("algorithm", "gpu"):
         left, right = getattr(base, attribute), getattr(run, attribute)
         if left != right:
@@ -416,7 +413,6 @@ def number(path: Path, state: State, tag: str) -> float | None:
 
 
 def _count(path: Path, state: State) -> int:
-    """Returns the number of samples that a state claims."""
     name, size = state.datum(SAMPLES, "filename"), state.datum(SAMPLES, "size")
     try:
         return 0 if name is None else max(0, int(size))

@@ -284,7 +284,6 @@ def _medians(samples: Samples | None, rng: np.random.Generator) -> Floats | None
 
 
 def _interval(value: float, spread: float, rules: Rules) -> Interval:
-    """Returns the interval around a value."""
     reach = half_width(rules) * spread
     return Interval(low=value - reach, high=value + reach)
 

@@ -200,9 +200,8 @@ class _OwnReader:
 
     def _memcheck(self, cells: Cells) -> tuple[WorkloadSpot, Memcheck] | None:
         spot = self._spot_of_search(cells)
-        if spot is None or cells["outcome"] not in get_args(MemcheckOutcome):
-            return None
-        if not _is_variant(cells["variant"]):
+        is_valid = cells["outcome"] in get_args(MemcheckOutcome) and _is_variant(cells["variant"])
+        if spot is None or not is_valid:
             return None
         memcheck = Memcheck(
             variant=cells["variant"],
@@ -250,9 +249,8 @@ class _OwnReader:
         """Returns the workload of a session that a row names."""
         session, axes = self._sessions.get(cells["session"]), _parse_workload(cells["workload"])
         algorithm, subbench = cells["algorithm"], cells.get("bench", "")
-        if not session or not axes or not isinstance(algorithm, str):
-            return None
-        if not isinstance(subbench, str):
+        is_named = isinstance(algorithm, str) and isinstance(subbench, str)
+        if not session or not axes or not is_named:
             return None
         fixed, free = axes
         return WorkloadSpot(session.key, algorithm, fixed), PointSpot(subbench, free)

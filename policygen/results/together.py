@@ -53,11 +53,9 @@ class _Subject:
     positions: Mapping[Parameters, int]
 
     def label(self, parameters: Parameters) -> str:
-        """Returns the variant with these parameters."""
         return self.scores.case.variants[int(self.scores.index[self.positions[parameters]])]
 
     def score(self, parameters: Parameters) -> float:
-        """Returns its score."""
         return float(self.scores.score[self.positions[parameters]])
 
     def least(self, parameters: Parameters) -> float:
@@ -219,7 +217,6 @@ def find_case(cases: Sequence[Case], workload: Measured) -> Case:
 
 
 def _find(items: Iterable[tuple[Measured, Item]], ranked: Measured) -> Item:
-    """Returns what was measured of a ranked workload."""
     fields = ("algorithm", "workload", "gpu", "ctk", "cccl", "databases")
     for measured, item in items:
         if all(getattr(measured, name) == getattr(ranked, name) for name in fields):

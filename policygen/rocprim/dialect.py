@@ -510,7 +510,6 @@ def _default_start(text: Text, picker: Picker, spot: ConfigSpot) -> int:
 
 
 def _default(text: Text, picker: Picker) -> PickerReturn | None:
-    """Returns a picker's unconditional return."""
     unconditional = [
         picker_return for picker_return in returns(text, picker) if not picker_return.facts
     ]

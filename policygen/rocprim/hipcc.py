@@ -396,7 +396,6 @@ def sealed(kernel: Kernel) -> Kernel:
 
 
 def _without_comment(line: str) -> str:
-    """Strips the comment of a line."""
     match = _LINE.fullmatch(line)
     return (match[1] if match else line).rstrip()
 

@@ -456,7 +456,6 @@ def _device(arch: str) -> str:
 
 
 def _declared(query: SiteQuery) -> tuple[tuple[str, Parts], ...]:
-    """Returns the templates that a config may be, with their parameters."""
     names = query.site.configs
     declared = tuple((name, parts) for name in names if (parts := query.aggregates.get(name)))
     if not declared:

@@ -139,7 +139,6 @@ def checked_workload(axes: Mapping[str, str]) -> dict[str, str]:
 
 
 def _single_word(value: "_NestedValue | None") -> str:
-    """Returns a value that must be a single word."""
     if isinstance(value, list):
         raise ValueError("it has several values where one should be")  # noqa: TRY004
     if value is None:

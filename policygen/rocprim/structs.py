@@ -153,7 +153,6 @@ def _is_default(source: SourceFile, declaration: Declaration, primary: Declarati
 
 
 def _arch(source: SourceFile, declaration: Declaration) -> str | None:
-    """Returns the architecture of a specialization, or None."""
     code = source.text.code
     args = split_list(code, *declaration.args_span) if declaration.args_span else []
     return arch_of(squeeze(code, args[0])) if args else None

@@ -388,7 +388,6 @@ def _parsed_name(path: Path, place: str, cells: Mapping[str, Any], parse: Any) -
 
 
 def _add_row(runs: _Runs, place: str, cells: Mapping[str, Any], suffix: str) -> None:
-    """Adds a row: a repetition or an aggregate."""
     is_repetition = cells.get("run_type", AGGREGATE if suffix else "") != AGGREGATE
     aggregate = "" if is_repetition else str(cells.get("aggregate_name", suffix))
     if not is_repetition and aggregate not in {MEAN, DEVIATION}:
@@ -411,7 +410,6 @@ def _add_row(runs: _Runs, place: str, cells: Mapping[str, Any], suffix: str) -> 
 
 
 def _outcome(cells: Mapping[str, Any], scale: float | None) -> float | TunedFailure:
-    """Returns the seconds, or the failure."""
     for flag, message, kind in _FAILURES:
         if cells.get(flag, False) is not False:
             reason = visible(str(cells.get(message, "it failed"))[:LETTERS])

@@ -224,7 +224,6 @@ def _base(files: Sequence[TunedFile], facts: ImportedAs, space: NumberedSpace) -
 
 
 def _check_base(points: Sequence[TunedPoint], space: NumberedSpace, base: str) -> None:
-    """Checks that base was measured on every size."""
     for size in dict.fromkeys(point.size for point in points):
         of_size = {point.label: point.failure for point in points if point.size == size}
         if BASE in of_size and of_size[BASE] is None:

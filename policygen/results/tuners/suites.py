@@ -152,7 +152,6 @@ def gather_suite(files: Sequence[TunedFile], facts: SuiteFacts) -> TunedSuite:
 
 
 def _check_times(files: Sequence[TunedFile]) -> None:
-    """Checks that each file has at least one time."""
     outcomes: dict[Path, list[TunedTimes | TunedFailure]] = {}
     for file in files:
         outcomes.setdefault(file.path, []).extend(entry.outcome for entry in file.entries)
