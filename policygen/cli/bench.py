@@ -35,11 +35,7 @@ from policygen.report.console import fitted, show
 @where_options
 @output_options
 def bench(
-    paths: tuple[Path, ...],
-    compare: bool,
-    cub: str | None,
-    selection: Filter,
-    output: Output,
+    paths: tuple[Path, ...], compare: bool, cub: str | None, selection: Filter, output: Output
 ) -> int:
     """List parameters, variants and workloads of benchmarks.
 

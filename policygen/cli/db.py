@@ -21,13 +21,7 @@ from policygen.app.databases import (
 )
 from policygen.app.db_import import ImportedAs, import_results
 from policygen.app.filters import Filter
-from policygen.app.inputs import (
-    ResultFiles,
-    ask_why,
-    check_other,
-    choose_rules,
-    tell_warnings,
-)
+from policygen.app.inputs import ResultFiles, ask_why, check_other, choose_rules, tell_warnings
 from policygen.cli.options import (
     FORMS,
     arch_option,
@@ -316,11 +310,7 @@ def report(
 
 
 def _write(
-    document: Any,
-    view: View,
-    out: Out,
-    output: Output,
-    form: Literal["table", "md", "html"],
+    document: Any, view: View, out: Out, output: Output, form: Literal["table", "md", "html"]
 ) -> None:
     """Write a document as JSON, as a table, or as a page."""
     if form == "table" or output.as_json:

@@ -18,12 +18,7 @@ from policygen.cli.options import (
     workload_option,
 )
 from policygen.cli.output import Out, Output
-from policygen.cli.plan_options import (
-    choice_options,
-    choice_rules,
-    chosen_files,
-    with_shipped,
-)
+from policygen.cli.plan_options import choice_options, choice_rules, chosen_files, with_shipped
 from policygen.report import plan_views
 from policygen.report.console import messages, results, show
 

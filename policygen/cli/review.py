@@ -5,12 +5,7 @@ from typing import Any, Literal
 
 import click
 
-from policygen.app.review import (
-    read_proofs,
-    read_review,
-    review_change,
-    with_proofs,
-)
+from policygen.app.review import read_proofs, read_review, review_change, with_proofs
 from policygen.app.sass import tell_earlier
 from policygen.cli.options import (
     arch_option,

@@ -10,13 +10,7 @@ from policygen.app.inputs import choose_rules
 from policygen.app.own_workloads import with_workload, workload_template
 from policygen.app.search import SearchWanted
 from policygen.app.session import open_session
-from policygen.app.tune import (
-    LEAST_SCORE,
-    TunedHeader,
-    example_files,
-    example_places,
-    tune_program,
-)
+from policygen.app.tune import LEAST_SCORE, TunedHeader, example_files, example_places, tune_program
 from policygen.cli.options import (
     FILE,
     FOLDER,
@@ -29,12 +23,7 @@ from policygen.cli.options import (
 )
 from policygen.cli.output import Out, Output
 from policygen.cli.progress import warn
-from policygen.cli.search_options import (
-    budget_option,
-    database_option,
-    gpu_options,
-    searching,
-)
+from policygen.cli.search_options import budget_option, database_option, gpu_options, searching
 from policygen.errors import InputError
 from policygen.outputs import check_free, write_output
 from policygen.report import search_views

@@ -8,12 +8,7 @@ from math import gcd
 from statistics import fmean, median, pvariance
 from typing import Self
 
-from policygen.model.searches import (
-    ReportedFinalist,
-    ReportedWorkload,
-    SearchCurve,
-    TriedVariant,
-)
+from policygen.model.searches import ReportedFinalist, ReportedWorkload, SearchCurve, TriedVariant
 from policygen.model.workload import parse_label
 from policygen.report import charts
 from policygen.report.blocks import Drawing, Mark

@@ -41,10 +41,7 @@ class Part:
 
     def place(self, column: int) -> dict[str, Any]:
         """The fields of `AtPoint`, which every record of a runtime workload has."""
-        return {
-            "subbench": self.table.subbench,
-            "point": self.table.by_axis(self.points[column]),
-        }
+        return {"subbench": self.table.subbench, "point": self.table.by_axis(self.points[column])}
 
     @cached_property
     def ratios_by_run(self) -> Floats:

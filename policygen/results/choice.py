@@ -8,21 +8,9 @@ from typing import Any
 import numpy as np
 
 from policygen.errors import InputError
-from policygen.model.results import (
-    Choice,
-    RejectedVariant,
-    Rules,
-    ScoredVariant,
-    ScoredWorkload,
-)
+from policygen.model.results import Choice, RejectedVariant, Rules, ScoredVariant, ScoredWorkload
 from policygen.model.workload import BASE, axes
-from policygen.results.cases import (
-    Case,
-    declared_points,
-    distance,
-    in_words,
-    missing_of_base,
-)
+from policygen.results.cases import Case, declared_points, distance, in_words, missing_of_base
 from policygen.results.database import Floats
 from policygen.results.noise import (
     FINALISTS,
@@ -210,10 +198,7 @@ def hopeless(variant: ScoredVariant, rules: Rules) -> str | None:
 
 
 def _reason(
-    variant: ScoredVariant,
-    scores: Scores,
-    confirmed: Mapping[str, Confirmed] | None,
-    rules: Rules,
+    variant: ScoredVariant, scores: Scores, confirmed: Mapping[str, Confirmed] | None, rules: Rules
 ) -> str | None:
     if confirmed is None:
         return refusal(variant, scores, rules)

@@ -25,13 +25,7 @@ from policygen.model.results import (
     ScoredWorkload,
 )
 from policygen.model.workload import BASE, spelled
-from policygen.results.cases import (
-    Case,
-    Part,
-    build_cases,
-    declared_points,
-    missing_of_base,
-)
+from policygen.results.cases import Case, Part, build_cases, declared_points, missing_of_base
 from policygen.results.choice import (
     Confirmed,
     IsWritable,

@@ -26,13 +26,7 @@ from policygen.results.own_tables import (
 )
 from policygen.results.samples import encode
 from policygen.results.tables import write_gpus
-from policygen.results.tuners.formats import (
-    LETTERS,
-    TunedFailure,
-    TunedFile,
-    TunedTimes,
-    quoted,
-)
+from policygen.results.tuners.formats import LETTERS, TunedFailure, TunedFile, TunedTimes, quoted
 from policygen.results.tuners.points import (
     NumberedSpace,
     TunedKernel,
@@ -203,8 +197,7 @@ def check_size(path: Path, file_size: str | None, option: str) -> str:
     if size := file_size or option:
         return size
     raise InputError(
-        f"{path}: does not state the problem size",
-        "Name it: --size 1000000, or --size 4096x4096",
+        f"{path}: does not state the problem size", "Name it: --size 1000000, or --size 4096x4096"
     )
 
 

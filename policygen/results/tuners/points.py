@@ -61,9 +61,7 @@ class NumberedSpace:
         return as_label(numbers)
 
     def numbers(
-        self,
-        texts: Mapping[str, str],
-        number_of: Callable[[NumberedParameter, str], int | None],
+        self, texts: Mapping[str, str], number_of: Callable[[NumberedParameter, str], int | None]
     ) -> dict[str, int]:
         """Returns the numbers of given values, and of parameters that have a single value."""
         numbers = {

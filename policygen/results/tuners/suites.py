@@ -359,10 +359,7 @@ UNSAID = "the current configuration is unknown"
 
 
 def find_base(
-    points: Sequence[TunedPoint],
-    space: NumberedSpace,
-    entry: Mapping[str, str] | None,
-    option: str,
+    points: Sequence[TunedPoint], space: NumberedSpace, entry: Mapping[str, str] | None, option: str
 ) -> tuple[str, BaseFrom]:
     """Finds the base of a workload: the default that ran, the tree's entry, or `--base`.
 
@@ -412,8 +409,7 @@ def suite_arch(files: Sequence[TunedFile], arch_option: str) -> str:
         if arch_option:
             return arch_option
         raise InputError(
-            f"{files[0].path}: does not state the GPU's architecture",
-            "Name it: --arch gfx942",
+            f"{files[0].path}: does not state the GPU's architecture", "Name it: --arch gfx942"
         )
     first = with_arch[0]
     for file in with_arch:
