@@ -155,9 +155,6 @@ def _print_ending(
         click.echo(f"written: {names}; to undo it: policygen undo{store_option_of(store)}")
 
 
-# `policygen undo`
-
-
 @click.command()
 @option("--steps", "N", "Number of applies to take back.", default=1, show_default=True, type=int)
 @cub_option
@@ -185,9 +182,6 @@ def undo(
     return int(check and bool(undone.undone))
 
 
-# `policygen plan`
-
-
 @click.command()
 @planning_options
 @out_option("Save the plan, for `apply --plan`.")
@@ -206,9 +200,6 @@ def plan(out: Out, no_prove: bool, output: Output, **given: Any) -> int:
         out.write(document.to_json() + "\n")
     output.show(document, plan_views.planned)
     return 0
-
-
-# `policygen verify-effect`
 
 
 @click.command("verify-effect")

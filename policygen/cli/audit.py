@@ -76,9 +76,6 @@ def coverage(
     return end(errors, has_findings=bool(missed))
 
 
-# `policygen audit lint`
-
-
 @click.command()
 @selection_options
 @repeated("--off", "RULE", "Skip this rule. Repeatable.")
@@ -100,9 +97,6 @@ def lint(selection: Filter, cub: str | None, list_rules: bool, output: Output, *
     report, errors = audit_lint(cub, selection, **rules, note=warn)
     output.show(report, value_views.lint)
     return end(errors, has_findings=bool(report.findings))
-
-
-# `policygen audit reach`
 
 
 @click.command()

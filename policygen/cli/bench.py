@@ -59,9 +59,6 @@ def bench(
     return end(errors, has_findings=checked is not None and checked.differing > 0)
 
 
-# `policygen bench new`
-
-
 @click.command()
 @click.argument("workload", type=FILE, metavar="FILE", required=True)
 @out_option(

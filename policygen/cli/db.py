@@ -138,9 +138,6 @@ def _rank(
     return rank_variants(replace(given, confirm=confirm), chosen, current=current, **how)
 
 
-# `policygen db compare`
-
-
 @click.command()
 @click.argument("a", metavar="A.db")
 @click.argument("b", metavar="B.db")
@@ -180,9 +177,6 @@ def compare(
     if plotted:
         _say_where(out, output)
     return 0
-
-
-# `policygen db import`
 
 
 FACTS = ("name", "base", "gpu", "archs", "ctk", "cccl", "types", "size", "cub", "warmup")
@@ -244,9 +238,6 @@ def import_files(
     return 0
 
 
-# `policygen db matrix`
-
-
 @click.command()
 @files_argument
 @option(
@@ -267,9 +258,6 @@ def matrix(files: tuple[str, ...], regex: str, by: str | None, out: Out, output:
     _write(document, measure_views.compared, out, output, _form(out.path))
     _say_where(out, output)
     return 0
-
-
-# `policygen db report`
 
 
 @click.command()
@@ -312,7 +300,6 @@ def report(
 def _write(
     document: Any, view: View, out: Out, output: Output, form: Literal["table", "md", "html"]
 ) -> None:
-    """Write a document as JSON, as a table, or as a page."""
     if form == "table" or output.as_json:
         with out.printed():
             output.show(document, view)

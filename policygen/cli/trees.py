@@ -107,9 +107,6 @@ def path(version: str | None, cub: str | None, output: Output, *, flags: bool) -
     return 0
 
 
-# `policygen scan`
-
-
 @click.command()
 @selection_options
 @library_option
@@ -129,9 +126,6 @@ def scan(
     )
     output.show(document, partial(tree_views.scanned, entries=bool(selection.headers)))
     return end(errors)
-
-
-# `policygen resolve`
 
 
 @click.command()
@@ -163,9 +157,6 @@ def resolve(
     return end(errors, has_findings=bool(comparison.different))
 
 
-# `policygen status`
-
-
 @click.command()
 @cub_option
 @store_option
@@ -178,9 +169,6 @@ def status(cub: str | None, store: Path, output: Output) -> int:
     """
     output.show(tree_status(cub, store), plan_views.status)
     return 0
-
-
-# `policygen doctor`
 
 
 @click.command()

@@ -364,9 +364,6 @@ class IntervalRow:
     """Another value of the row, and its tooltip."""
 
 
-# Values with their intervals, one row each
-
-
 def interval_chart(
     title: str,
     shown_title: str,

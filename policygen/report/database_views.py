@@ -409,7 +409,6 @@ def _score_in(side: str, name: str, winner: Winner) -> str:
 
 
 def _assessment(winner: Winner) -> str:
-    """Return what the other side says of a winner."""
     unknown = "not measured" if winner.other_score is None else "-"
     return winner.says or winner.verdict or unknown
 

@@ -218,9 +218,6 @@ def _pair_replaced_lines(
     added.clear()
 
 
-# Markdown
-
-
 def render_markdown(page: Page) -> str:
     """Write a whole document."""
     facts = "; ".join(f"{name}: {text}" for name, text in page.facts.items())

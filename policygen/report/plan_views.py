@@ -194,9 +194,6 @@ def _summary(plan: Plan) -> str:
     return f"{plural(decisions.total(), 'workload')}: {', '.join(counts)}; {edits} in {files}"
 
 
-# `policygen undo`
-
-
 def undo(document: Undo, *, head: bool, verbose: bool) -> Iterator[Block]:
     """Show one line per file, grouped by apply."""
     done = "restored" if document.written else "would restore"
@@ -214,9 +211,6 @@ def undo(document: Undo, *, head: bool, verbose: bool) -> Iterator[Block]:
 
 STATUS_ROOM = 13
 LATER = " " * STATUS_ROOM
-
-
-# State of a tree
 
 
 def status(document: Status, *, head: bool, verbose: bool) -> Iterator[Block]:
@@ -350,9 +344,6 @@ MARKS = {"fine": ("ok", "green"), "optional": ("-", "dim")}
 """Mark and style of each state; other states are marked by their name."""
 DOCTOR_ROOM = 7
 MENDS = {"missing": "install it", "broken": "mend it", "optional": "to have it", "fine": ""}
-
-
-# `policygen doctor`
 
 
 def doctor(document: Doctor, *, head: bool, verbose: bool) -> Iterator[Block]:

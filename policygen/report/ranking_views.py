@@ -157,7 +157,6 @@ def _table(table: TableInfo, *, verbose: bool) -> Iterator[Block]:
 
 
 def _listed(title: str, values: Sequence[str], joint: str, *, verbose: bool) -> Block:
-    """List values; a truncated list states how many are hidden."""
     shown, hidden = cut(values, SHOWN, verbose=verbose)
     words = [*shown, *([f"… {hidden:,} more (-v lists them)"] if hidden else [])]
     return Words(words, "", f"    {title}: ", "      ", joint, even=True, mark="dim")
@@ -249,9 +248,6 @@ UNKNOWN_SPACE = (
     "where a size is missing, the search space is unknown: name the benchmark's source or the"
     " cccl_meta_bench.csv with --bench"
 )
-
-
-# The covered share of the search space
 
 
 def coverage(document: DbCoverage, width: int, *, verbose: bool, head: bool) -> Iterator[Block]:

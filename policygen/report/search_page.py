@@ -394,7 +394,6 @@ def _failed_cards(workload: ReportedWorkload) -> list[Card]:
 
 
 def _noise(workload: ReportedWorkload) -> Iterator[Block]:
-    """Show how much base differs from itself."""
     yield Heading("Noise", 3)
     if workload.score_noise is not None:
         deviation = percent_words(workload.score_noise)
@@ -497,9 +496,6 @@ def _session_samples(session: ReportedSession) -> str:
         restarts if session.restarts else "",
     ]
     return ", ".join(filter(None, samples)) or "all fine"
-
-
-# Overview: a row per workload
 
 
 def overview(workloads: Sequence[ReportedWorkload]) -> Drawing | None:

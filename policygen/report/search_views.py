@@ -146,9 +146,6 @@ SHOWN = 5
 STYLES = {"faster": "green", "better": "green", "slower": "red", "worse": "red"}
 
 
-# Search report
-
-
 def reported(document: SearchReport, *, verbose: bool, head: bool) -> Iterator[Block]:
     """Show the winner of each workload, its confidence, and what failed."""
     for index, workload in enumerate(document.workloads):

@@ -125,9 +125,6 @@ LEAST = 20
 """Minimum width of the words after a long prefix."""
 
 
-# Wrapping of words on a terminal
-
-
 def wrap(parts: Iterable[str], joint: str, width: int, first: int | None = None) -> list[str]:
     """Fill lines with unbroken parts; a part longer than a line gets its own line."""
     lines: list[str] = []

@@ -93,7 +93,6 @@ def comparison(document: Comparison, *, head: bool, verbose: bool) -> Iterator[B
 
 
 def _rows_alike(rows: list[ResolvedRow]) -> Iterator[Block]:
-    """Show the workloads, followed by what they have in common."""
     row = rows[0]
     style = STYLES[row.status]
     for each_row in rows:
@@ -178,9 +177,6 @@ def _summary(document: Reach) -> Iterator[Block]:
 
 
 LINT_STYLES = {"error": "red", "warning": "yellow", "note": "cyan"}
-
-
-# Findings of `policygen audit lint`
 
 
 def lint(report: LintReport, *, head: bool, verbose: bool) -> Iterator[Block]:

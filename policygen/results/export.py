@@ -173,9 +173,6 @@ LEAST = 5
 """Minimum number of samples for quantiles that are reported."""
 
 
-# Ratios of two sample sets at each quantile.
-
-
 def quantile_ratios(base: Samples, variant: Samples, least: int = LEAST) -> tuple[float, ...]:
     """Returns base divided by the variant; empty if either has too few samples."""
     if base.size < least or variant.size < least:

@@ -387,9 +387,6 @@ def _finalists(case: Case) -> dict[str, int]:
     return {name: count for name, count in lowest.items() if count >= LEAST}
 
 
-# The numbers behind a choice.
-
-
 def reasoning(scores: Scores, confirming_case: Case | None, rules: Rules) -> Reasoning:
     """Returns weights and noise by runtime workload, and what would decide for the best variant."""
     best = next(iter(finalists(scores, scores.case, rules)), None)

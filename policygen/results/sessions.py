@@ -156,8 +156,6 @@ def seconds_of(text: object) -> float | None:
 
 
 class _OwnReader:
-    """Reads the records of one database."""
-
     def __init__(self, database: Database, warn: Warn) -> None:
         self._connection = database.connection
         self._database, self._warn = database, warn

@@ -174,8 +174,6 @@ _VERSION_COLUMN = re.compile(r"ctk|cccl|cub", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class _Roles:
-    """The role of each column."""
-
     benchmark: int
     subbench: int | None
     axis: int

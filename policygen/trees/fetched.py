@@ -115,9 +115,6 @@ def make_current(folder: Path, version: str) -> None:
 Progress = Callable[[str], None]
 
 
-# Fetching
-
-
 def fetch(version: str, headers_folder: Path, progress: Progress, *, again: bool = False) -> Cub:
     """Unpacks a release from its wheel or packages unless it is there, and makes it current.
 
@@ -402,9 +399,6 @@ def _run(verb: str, settings: Path, *arguments: str, folder: Path | None = None)
 
 
 _WHEEL_NETWORK = "Check the network and pip's index settings, then run the command again"
-
-
-# Wheels, downloaded from PyPI
 
 
 def obtain_wheel(wheel: Wheel, progress: Callable[[str], None]) -> Path:

@@ -210,9 +210,6 @@ def read_dialect(root: Path, version: str, library: Library = "cub") -> Dialect:
     return "selectors" if has_selectors else "specializations"
 
 
-# Installed toolkits
-
-
 def toolkit_folders(library: Library = "cub") -> tuple[Path, ...]:
     """Returns folders from variables, then that of the program on PATH, then usual ones."""
     toolkits = shipped().libraries[library].toolkits

@@ -293,7 +293,6 @@ def _is_intact(folder: Path, entries: Mapping[str, TreeEntry]) -> bool:
 
 
 def _export(objects: Objects, entries: Mapping[str, TreeEntry], target: Path, commit: str) -> None:
-    """Writes the files of a commit to the target, atomically."""
     contents = objects.contents(entries.values())
     with staged(target, lambda: _is_intact(target, entries)) as staging:
         staging.mkdir()

@@ -15,6 +15,8 @@ from policygen.rendering import folder
 NAME = "manifest.toml"
 # The file name becomes part of a path.
 WheelFile = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.+-]+\.whl$")]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Version = Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")]
 
 
 class Tags(Record):
@@ -24,13 +26,6 @@ class Tags(Record):
     implementation: str
     abi: str
     platform: str
-
-
-# Digests and versions
-
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-
-Version = Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")]
 
 
 class Wheel(Record):

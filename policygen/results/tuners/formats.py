@@ -372,7 +372,6 @@ def size_of(problem_size: object) -> str | None:
 
 
 def _parameters(path: Path, document: Mapping[str, Any]) -> dict[str, tuple[TunedValue, ...]]:
-    """Returns the parameters in order, each with its declared values."""
     keys = listed_at(path, "tune_params_keys", document.get("tune_params_keys"))
     declared = members(path, "tune_params", document.get("tune_params", {}))
     values_by_parameter: dict[str, tuple[TunedValue, ...]] = {}

@@ -340,7 +340,6 @@ def _check_size(points: Sequence[TunedPoint]) -> None:
 
 
 def _nothing(files: Sequence[TunedFile], left_out: Sequence[LeftOut]) -> InputError:
-    """Explains why no workload remains, and what would help."""
     reasons = listed(omission.reason for omission in left_out)
     remedy = None
     if UNSAID in reasons:
