@@ -50,100 +50,94 @@ FAILURE_CODES: Mapping[str, str] = {
     "hang": "42",
 }
 """Log codes of failures; 42 is CCCL's code for a timeout."""
+LAUNCH_COLUMNS = (
+    *("registers", "local", "static_shared", "dynamic_shared"),
+    *("block", "grid", "resident", "room", "traffic"),
+)
+_SESSION = f"session INTEGER NOT NULL REFERENCES {SESSIONS}(id)"
+_WORKLOAD = "algorithm TEXT NOT NULL, workload TEXT NOT NULL"
+_POINT = "algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL"
+_VARIANT = f"{_POINT}, variant TEXT NOT NULL"
+_ABOUT = (
+    f"session INTEGER NOT NULL, {_VARIANT}, {{}},"
+    " UNIQUE(session, algorithm, bench, workload, variant)"
+)
 # `workload` is a JSON object with all axes of the sub-benchmark and their values. `card`
 # distinguishes GPUs of the same name without identifying them. Times are UTC, as ISO 8601.
-TABLES = (
-    f"CREATE TABLE IF NOT EXISTS {FORMAT} (version INTEGER NOT NULL)",
-    f"CREATE TABLE IF NOT EXISTS {SESSIONS} (id INTEGER PRIMARY KEY, started TEXT NOT NULL,"
+_MEASURED = {
+    FORMAT: "version INTEGER NOT NULL",
+    SESSIONS: "id INTEGER PRIMARY KEY, started TEXT NOT NULL,"
     " ended TEXT, policygen TEXT NOT NULL, ctk TEXT NOT NULL, cccl TEXT NOT NULL,"
     " gpu TEXT NOT NULL, card TEXT NOT NULL, arch TEXT NOT NULL, driver TEXT NOT NULL,"
     " nvcc TEXT NOT NULL, method TEXT NOT NULL, seed INTEGER NOT NULL, sm_clock INTEGER NOT NULL,"
     " memory_clock INTEGER NOT NULL, power_limit REAL,"
     " repeated INTEGER NOT NULL DEFAULT 0, throttled INTEGER NOT NULL DEFAULT 0,"
-    " restarts INTEGER NOT NULL DEFAULT 0)",
+    " restarts INTEGER NOT NULL DEFAULT 0",
     # What a session added to a results row.
-    f"CREATE TABLE IF NOT EXISTS {ROWS} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
-    " algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL, variant TEXT NOT NULL,"
-    " samples INTEGER NOT NULL, center REAL NOT NULL, elapsed REAL NOT NULL, at TEXT NOT NULL)",
+    ROWS: f"{_SESSION}, {_VARIANT}, samples INTEGER NOT NULL, center REAL NOT NULL,"
+    " elapsed REAL NOT NULL, at TEXT NOT NULL",
     # Base in a fresh process; `beside` is every second sample of it divided by the others.
-    f"CREATE TABLE IF NOT EXISTS {NOISE} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
-    " algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL,"
-    " process INTEGER NOT NULL, samples INTEGER NOT NULL, center REAL NOT NULL,"
-    " beside REAL NOT NULL, UNIQUE(session, algorithm, bench, workload, process))",
+    NOISE: f"{_SESSION}, {_POINT}, process INTEGER NOT NULL, samples INTEGER NOT NULL,"
+    " center REAL NOT NULL, beside REAL NOT NULL,"
+    " UNIQUE(session, algorithm, bench, workload, process)",
     # Variants that are wrong or fail, and so have no results row.
-    f"CREATE TABLE IF NOT EXISTS {FAILURES} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
-    " algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL, variant TEXT NOT NULL,"
-    " kind TEXT NOT NULL, reason TEXT NOT NULL, at TEXT NOT NULL)",
-    f"CREATE TABLE IF NOT EXISTS {TIMES} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
-    " step TEXT NOT NULL, seconds REAL NOT NULL)",
-)
+    FAILURES: f"{_SESSION}, {_VARIANT}, kind TEXT NOT NULL, reason TEXT NOT NULL, at TEXT NOT NULL",
+    TIMES: f"{_SESSION}, step TEXT NOT NULL, seconds REAL NOT NULL",
+}
 # A search also writes these tables. `variants` and similar counts are text: they exceed SQLite's
 # integers.
-SEARCH_TABLES = (
+_SEARCHED = {
     # A workload that a session searched; `workload` has its compile-time axes. `spent` is in
     # seconds. `skipped` is a JSON list: sub-benchmarks with the runtime workloads that are not
     # measured.
-    f"CREATE TABLE IF NOT EXISTS {SEARCHES} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
-    " algorithm TEXT NOT NULL, workload TEXT NOT NULL, strategy TEXT NOT NULL,"
+    SEARCHES: f"{_SESSION}, {_WORKLOAD}, strategy TEXT NOT NULL,"
     " seed INTEGER NOT NULL, variants TEXT NOT NULL, valid TEXT NOT NULL, distinct_ TEXT NOT NULL,"
     " base TEXT, budget REAL, spent REAL NOT NULL DEFAULT 0, ended TEXT, skipped TEXT,"
-    " UNIQUE(session, algorithm, workload))",
+    " UNIQUE(session, algorithm, workload)",
     # A variant, or base, on a runtime workload in one process. Rungs: 1 few samples of all, 2 more
     # of the best, 3 the finalists. `samples` are seconds, little-endian float32; `base` is the time
     # of base measured alongside.
-    f"CREATE TABLE IF NOT EXISTS {RUNGS} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
-    " algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL, variant TEXT NOT NULL,"
-    " rung INTEGER NOT NULL, process INTEGER NOT NULL, center REAL NOT NULL, base REAL NOT NULL,"
-    " samples BLOB NOT NULL, at TEXT NOT NULL)",
+    RUNGS: f"{_SESSION}, {_VARIANT}, rung INTEGER NOT NULL, process INTEGER NOT NULL,"
+    " center REAL NOT NULL, base REAL NOT NULL, samples BLOB NOT NULL, at TEXT NOT NULL",
     # What compute-sanitizer says of a variant that failed; `workload` has its compile-time axes.
-    f"CREATE TABLE IF NOT EXISTS {MEMCHECKS} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
-    " algorithm TEXT NOT NULL, workload TEXT NOT NULL, variant TEXT NOT NULL,"
-    " outcome TEXT NOT NULL, words TEXT NOT NULL, in_cub INTEGER NOT NULL)",
-    f"CREATE INDEX IF NOT EXISTS {RUNGS}_of ON {RUNGS} (algorithm, bench, workload, variant)",
-)
-LAUNCH_COLUMNS = (
-    *("registers", "local", "static_shared", "dynamic_shared"),
-    *("block", "grid", "resident", "room", "traffic"),
-)
-_ABOUT = (
-    "session INTEGER NOT NULL, algorithm TEXT NOT NULL, bench TEXT NOT NULL,"
-    " workload TEXT NOT NULL, variant TEXT NOT NULL, {},"
-    " UNIQUE(session, algorithm, bench, workload, variant)"
-)
+    MEMCHECKS: f"{_SESSION}, {_WORKLOAD}, variant TEXT NOT NULL, outcome TEXT NOT NULL,"
+    " words TEXT NOT NULL, in_cub INTEGER NOT NULL",
+}
 # Of an import: `base` is the label of the variant stored as `base` in the results; the first
 # `warmup` launches of each configuration are left out; `text` is the JSON value that a number in a
 # label stands for; deviations, in seconds, are of samples that a file did not keep. Then what
 # sessions of a user's kernel say, size classes with kernel and baseline, starts, and weights.
 _OTHERS = {
-    IMPORTS: "session INTEGER, algorithm TEXT NOT NULL, workload TEXT NOT NULL, base TEXT NOT NULL,"
+    IMPORTS: f"session INTEGER, {_WORKLOAD}, base TEXT NOT NULL,"
     " file TEXT NOT NULL, sha256 TEXT NOT NULL, program TEXT NOT NULL, kernel TEXT, device TEXT,"
     " size TEXT NOT NULL, warmup INTEGER NOT NULL, entries INTEGER NOT NULL",
     VALUES: "algorithm TEXT NOT NULL, parameter TEXT NOT NULL, value INTEGER NOT NULL,"
     " text TEXT NOT NULL, UNIQUE(algorithm, parameter, value)",
-    DEVIATIONS: "algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL,"
-    " variant TEXT NOT NULL, deviation REAL NOT NULL",
+    DEVIATIONS: f"{_VARIANT}, deviation REAL NOT NULL",
     LAUNCHES: _ABOUT.format(", ".join(f"{column} INTEGER NOT NULL" for column in LAUNCH_COLUMNS)),
     ACHIEVED: _ABOUT.format("share REAL NOT NULL"),
     PEAKS: "session INTEGER NOT NULL, bytes REAL NOT NULL",
     KERNELS: "algorithm TEXT NOT NULL UNIQUE, kernel TEXT NOT NULL, variant TEXT NOT NULL",
-    STARTS: "algorithm TEXT NOT NULL, workload TEXT NOT NULL, variant TEXT NOT NULL",
+    STARTS: f"{_WORKLOAD}, variant TEXT NOT NULL",
     WEIGHTS: "algorithm TEXT NOT NULL, bench TEXT NOT NULL, axis TEXT NOT NULL,"
     " value TEXT NOT NULL, weight REAL NOT NULL, UNIQUE(algorithm, bench, axis, value)",
 }
+_INDEX = f"{RUNGS}_of"
 CREATES: Mapping[str, str] = {
-    statement.split()[5]: statement
-    for statement in (
-        *(*TABLES, *SEARCH_TABLES),
-        *(f"CREATE TABLE IF NOT EXISTS {name} ({columns})" for name, columns in _OTHERS.items()),
-    )
+    **{
+        name: f"CREATE TABLE IF NOT EXISTS {name} ({columns})"
+        for name, columns in {**_MEASURED, **_SEARCHED, **_OTHERS}.items()
+    },
+    _INDEX: f"CREATE INDEX IF NOT EXISTS {_INDEX} ON {RUNGS} (algorithm, bench, workload, variant)",
 }
 """The statement that creates each table or index; merging keeps all of them."""
+SEARCH_TABLES = tuple(CREATES[name] for name in (*_SEARCHED, _INDEX))
 
 
 def create_own(connection: sqlite3.Connection) -> None:
     """Creates the tables in a database without them."""
-    for statement in TABLES:
-        connection.execute(statement)
+    for name in _MEASURED:
+        connection.execute(CREATES[name])
     connection.execute(f"INSERT INTO {FORMAT} VALUES (?)", (VERSION,))  # noqa: S608
 
 

@@ -207,7 +207,6 @@ def _meta_name(path: Path, place: str, cells: Mapping[str, Any]) -> RocprimName:
 
 
 RATES = ("items_per_second", "bytes_per_second")
-MILLISECONDS = 1e-3
 NEAR = 0.01
 """Relative tolerance: written values are rounded to six digits."""
 
@@ -258,10 +257,10 @@ def _times_from_batches(
 ) -> TunedTimes | TunedFailure:
     """Returns the seconds of all calls, if they agree with the rate."""
     calls = [time_of_call for batch in batches for time_of_call in batch]
-    outcome = outcome_of(path, place, None, calls, MILLISECONDS)
+    outcome = outcome_of(path, place, None, calls, formats.MILLISECONDS)
     if isinstance(outcome, TunedFailure):
         return outcome
-    means = [MILLISECONDS * sum(batch) / len(batch) for batch in batches]
+    means = [formats.MILLISECONDS * sum(batch) / len(batch) for batch in batches]
     if min(means) * (1 - NEAR) <= time <= max(means) * (1 + NEAR):
         return outcome
     reason = (
@@ -296,7 +295,6 @@ PRIMBENCH = TunerFormat(
 # warm-up launches. Aggregate rows only count if there are no repetitions.
 
 GOOGLE = "Google Benchmark"
-UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 AGGREGATE, MEAN, DEVIATION = "aggregate", "mean", "stddev"
 _FAILURES: tuple[tuple[str, str, TunedFailureKind], ...] = (
     ("error_occurred", "error_message", "error"),
@@ -393,7 +391,7 @@ def _add_row(runs: _Runs, place: str, cells: Mapping[str, Any], suffix: str) -> 
     if not is_repetition and aggregate not in {MEAN, DEVIATION}:
         return
     unit = cells.get("time_unit", "ns")
-    scale = UNITS.get(unit) if isinstance(unit, str) else None
+    scale = formats.SHORT_UNITS.get(unit) if isinstance(unit, str) else None
     if aggregate == DEVIATION:
         runs.deviation = seconds_of(cells.get("real_time"), scale) if scale else None
         return
