@@ -6,8 +6,15 @@ from pydantic import Field, model_validator
 
 from policygen.model.expression import ExpressionText
 from policygen.model.records import Record
-from policygen.model.trees import OF_FUNCTIONS, OTHERS, Dialect, Library, Versioned, numbers
-from policygen.model.tuning import GainedMember
+from policygen.model.trees import (
+    OF_FUNCTIONS,
+    OTHERS,
+    Dialect,
+    GainedMember,
+    Library,
+    Versioned,
+    numbers,
+)
 
 NOMINAL = 4
 """Element size in bytes to which scaled counts refer."""
@@ -73,9 +80,6 @@ class Group(Versioned):
 
     name: str
     values: tuple[str, ...]
-
-
-# Limits of values
 
 
 class Limit(Record):
@@ -237,9 +241,6 @@ class SelectorBinding(Versioned):
     calls: dict[str, str] = Field(default_factory=dict)
     """Value of an axis → the call to use instead, for example another function for maxima."""
     aliases: tuple[Alias, ...] = ()
-
-
-# Conditions of a header
 
 
 class Opening(Record):
@@ -430,9 +431,6 @@ class HubBinding(Versioned):
     policies: dict[str, str]
     """Member of the policy → the type."""
     dispatches: tuple[DispatchBinding, ...] = Field(alias="dispatch")
-
-
-# Runs of benchmarks on a GPU: the `[[run]]` tables of bindings
 
 
 class BufferBinding(Record):

@@ -9,7 +9,6 @@ from pydantic import Field
 
 from policygen.model.arch import Arch, arch_number, capability_number
 from policygen.model.records import Record, Span
-from policygen.model.trees import Versioned
 from policygen.untrusted import comment
 
 # "class T", "typename... Ts", "int Size = 4"; not an unnamed "class"
@@ -335,23 +334,6 @@ class AddedMember:
     """`CacheLoadModifier`; `using` for an alias."""
     default: str
     """The policy's value for entries without it."""
-
-
-class GainedMember(Versioned):
-    """A member that a policy selector gets, last and with a default, if it has none of its name."""
-
-    type: str
-    default: str
-    argument: str
-    """Its value in terms of the types of `policy_selector_from_types`."""
-    template: str
-    """C++ before the selector, which the argument uses."""
-    includes: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ()
-    """Other members that returns then test, too."""
-    axis: str
-    values: dict[str, str]
-    """Value of the axis → value of the member, without its type."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from policygen.headers.selectors.return_edits import _member_changes
 from policygen.headers.spelling import edits_of, splice
 from policygen.headers.text import Text
 from policygen.model.selection import Selected
-from policygen.model.trees import BoundVersion
-from policygen.model.tuning import GainedMember
+from policygen.model.trees import BoundVersion, GainedMember
 from tests.planning.pretend import CUB
 from tests.planning.wanted import benchmark
 

@@ -28,13 +28,12 @@ from policygen.headers.text import Text
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule
 from policygen.model.selection import Selected, Values
-from policygen.model.trees import numbers
+from policygen.model.trees import GainedMember, numbers
 from policygen.model.tuning import (
     AddedMember,
     Content,
     Entry,
     Family,
-    GainedMember,
     Slot,
     Value,
     spell,

@@ -63,7 +63,8 @@ from policygen.headers.syntax import closing_bracket
 from policygen.headers.text import Text
 from policygen.model.arch import arch_number
 from policygen.model.records import Span
-from policygen.model.tuning import Content, Edit, Entry, GainedMember, TuningHeader, spell
+from policygen.model.trees import GainedMember
+from policygen.model.tuning import Content, Edit, Entry, TuningHeader, spell
 
 
 def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite]) -> HeaderEdits:
@@ -254,10 +255,10 @@ def _member_changes(text: Text, name: str, member: GainedMember) -> Iterator[Cha
     yield insert(text, line_start(text.data, selector.span.start), template)
     last, kind = selector.typed_fields[-1]
     words_before = rb"\s+".join(re.escape(word.encode()) for word in [*kind.split(), last])
-    found = re.compile(rb"\b%b\b[^;]*;" % words_before).search(text.code, *selector.body)
-    assert found is not None, "it was read there"
-    end = line_end(text.data, found.end())
-    row = text.data[line_start(text.data, found.start()) : end].decode()
+    declared_last = re.compile(rb"\b%b\b[^;]*;" % words_before).search(text.code, *selector.body)
+    assert declared_last is not None, "it was read there"
+    end = line_end(text.data, declared_last.end())
+    row = text.data[line_start(text.data, declared_last.start()) : end].decode()
     declaration = f"{leading_space(row)}{member.type} {name}".ljust(row.find(" = "))
     yield insert(text, end + len(newline(text.data)), [f"{declaration} = {member.default};"])
     constructed = re.compile(rb"\b%b\s*\{" % selector_name.encode())
