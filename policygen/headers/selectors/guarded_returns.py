@@ -29,15 +29,7 @@ from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule
 from policygen.model.selection import Selected, Values
 from policygen.model.trees import GainedMember, numbers
-from policygen.model.tuning import (
-    AddedMember,
-    Content,
-    Entry,
-    Family,
-    Slot,
-    Value,
-    spell,
-)
+from policygen.model.tuning import AddedMember, Content, Entry, Family, Slot, Value, spell
 from policygen.model.workload import Point
 
 

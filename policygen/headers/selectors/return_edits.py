@@ -236,7 +236,7 @@ _ENUMERATOR = re.compile(r"[A-Za-z_]\w*")
 #
 # type_t input_t = type_t::other;
 #
-# Last and with a default: whoever else constructs the selector gets what it got.
+# It is last and has a default, so that other constructions of the selector keep their values.
 
 
 def _member_edits(text: Text, spots: Sequence[FirstReturn]) -> Iterator[Edit]:
