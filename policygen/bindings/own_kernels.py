@@ -18,7 +18,7 @@ from policygen.model.bindings import (
     RunBinding,
     Site,
 )
-from policygen.model.expression import Expression
+from policygen.model.expression import Expression, check_constraints
 from policygen.model.own_workload import (
     AT_LAUNCH,
     ELEMENTS,
@@ -184,9 +184,7 @@ class KernelMaker(BoundFile):
         for label, parameter in self.parameters.items():
             if variant[label] not in parameter.numbers:
                 raise InputError(f"{label} = {variant[label]} is not one of its values")
-        for text in self.given.constraints:
-            if not Expression(text).value(variant):
-                raise InputError(f"it violates {text}")
+        check_constraints(self.given.constraints, variant)
         return self.spelled({label: variant[label] for label in self.parameters})
 
     @property

@@ -159,7 +159,7 @@ class SearchDriver:
         skipped = self.notes.skipped(search.point)
         spots = [spot for spot in search.spots if spot.key[1:] not in skipped]
         weights = spot_weights(spots, search.declared)
-        search.behind = BEHIND / max(weights) ** 0.5
+        search.behind = BEHIND / max(weights, default=1.0) ** 0.5
         rungs = rows.rungs(spots, weights)
         failed = dict(pair for spot in search.spots for pair in rows.failed(spot).items())
         search.remember(

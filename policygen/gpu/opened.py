@@ -37,7 +37,7 @@ from policygen.headers.user.policies import (
     with_arguments,
 )
 from policygen.model.bindings import BenchmarkBinding, MemberRule
-from policygen.model.expression import Expression
+from policygen.model.expression import Expression, check_constraints
 from policygen.model.own_workload import ELEMENTS, STRATEGY
 from policygen.model.selection import Values, Whole
 from policygen.model.trees import BoundVersion, Cub, numbers
@@ -306,9 +306,7 @@ class PublicWorkload:
 
     def policy(self, variant: Variant) -> Policy:
         """Return all fields with those of a variant; raise InputError if the policy is invalid."""
-        for text in self.benchmark.constraints:
-            if not Expression(text).value({**self.whole.sizes, **variant}):
-                raise InputError(f"it violates {text}")
+        check_constraints(self.benchmark.constraints, {**self.whole.sizes, **variant})
         policy = overlay(self.selector, self.fields, self.whole, self.benchmark, variant)
         for tile in self.tiles:
             check_fits(tile, policy, self.arch)

@@ -7,9 +7,9 @@ They use the common subset of Python and C: `ceil_div(elements, tpb * ipt)`,
 import ast
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field
@@ -199,6 +199,16 @@ def _cpp(node: ast.expr) -> str:
     return (
         f"({cpp.join(texts)} ? 1ll : 0ll)" if isinstance(node, ast.BoolOp) else cpp.format(*texts)
     )
+
+
+_parsed = lru_cache(maxsize=256)(Expression)
+
+
+def check_constraints(constraints: Iterable[str], values: Mapping[str, int]) -> None:
+    """Raises for the first condition that does not hold."""
+    for text in constraints:
+        if not _parsed(text).value(values):
+            raise InputError(f"it violates {text}")
 
 
 def _validate(text: str) -> str:

@@ -189,6 +189,23 @@ class Versioned(Record):
         )
 
 
+class GainedMember(Versioned):
+    """A member that a policy selector gets, last and with a default, if it has none of its name."""
+
+    type: str
+    default: str
+    argument: str
+    """Its value in terms of the types of `policy_selector_from_types`."""
+    template: str
+    """C++ before the selector, which the argument uses."""
+    includes: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    """Other members that returns then test, too."""
+    axis: str
+    values: dict[str, str]
+    """Value of the axis → value of the member, without its type."""
+
+
 # Versions and ranges of versions
 
 
@@ -219,23 +236,6 @@ def library_of(version: str) -> str:
 # Available and fetched trees
 
 State = Literal["fetched", "current", "absent"]
-
-
-class GainedMember(Versioned):
-    """A member that a policy selector gets, last and with a default, if it has none of its name."""
-
-    type: str
-    default: str
-    argument: str
-    """Its value in terms of the types of `policy_selector_from_types`."""
-    template: str
-    """C++ before the selector, which the argument uses."""
-    includes: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ()
-    """Other members that returns then test, too."""
-    axis: str
-    values: dict[str, str]
-    """Value of the axis → value of the member, without its type."""
 
 
 class HeadersEntry(Record):

@@ -514,6 +514,14 @@ def test_the_less_a_first_sample_counts_the_further_it_may_be_behind(db):
     assert one.limit == pytest.approx(1.2 - one.behind)
 
 
+def test_a_search_without_runtime_workloads_recalls_nothing(db):
+    one = workload()
+    with driving(db, one=one) as driver:
+        one.spots = []
+        driver._recall(one)
+    assert not one.tried
+
+
 def test_a_confirmation_that_exceeds_the_budget_leaves_time_to_search(db, monkeypatch):
     one = workload()
     with driving(db, one=one, budget=100.0, clock=lambda: 0.0) as driver:

@@ -8,6 +8,7 @@ from policygen.errors import InputError
 from policygen.headers.dialects import Selectors
 from policygen.headers.protocol import TuningTree
 from policygen.headers.scan import read_header
+from policygen.headers.selectors.nearest import HeaderReturns
 from policygen.headers.selectors.return_edits import _member_changes
 from policygen.headers.spelling import edits_of, splice
 from policygen.headers.text import Text
@@ -76,7 +77,9 @@ MEMBER = GainedMember(
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 def test_the_member_is_last_with_a_default_and_given_where_the_types_are_known(ending):
     data = HEADER.replace("\n", ending).encode()
-    edits = edits_of(data, list(_member_changes(Text("x", data), "input_t", MEMBER)), "why")
+    edits = edits_of(
+        data, list(_member_changes(HeaderReturns(Text("x", data), ()), "input_t", MEMBER)), "why"
+    )
     written = splice("x", data, sorted(edits, key=lambda edit: edit.span)).decode()
     expected = HEADER
     for old, new in (

@@ -308,8 +308,8 @@ class Returns(Dialect):
         scoped_name = words().selectors.name, first_binding.function
         functions = [own for own in header_returns.deciding if (own.scope, own.name) == scoped_name]
         axes, version = dict(point[1]), numbers(self.sources.cub.bindings.text)
-        bound = {name: site.gains[name] for name in asks if name in site.gains}
-        bound = {name: member for name, member in bound.items() if member.covers(version)}
+        gains = site.gains.items()
+        bound = {name: own for name, own in gains if name in asks and own.covers(version)}
         gained = {
             name: member
             for name, member in bound.items()

@@ -37,7 +37,7 @@ from policygen.headers.selectors.arch_blocks import (
 )
 from policygen.headers.selectors.arch_places import ArchBlock, ArchFunction
 from policygen.headers.selectors.conditions import EQUAL
-from policygen.headers.selectors.functions import Field, Function, HeaderCode, leaves
+from policygen.headers.selectors.functions import Field, Function, leaves
 from policygen.headers.selectors.guarded_returns import FirstReturn, GuardedReturn
 from policygen.headers.selectors.nearest import (
     BeforeReturn,
@@ -88,7 +88,8 @@ def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite
             edits += update_return(text, places, entry, content, write.reason)
     edits += fields.edits(writes)
     edits += argument_edits(text, writes)
-    edits += _member_edits(text, [spot for group in firsts.values() for spot, _ in group])
+    spots = [spot for group in firsts.values() for spot, _ in group]
+    edits += _member_edits(fields.header, spots)
     first_additions = _first_additions(text, firsts.values())
     for (span, lines), reason in [*_additions(text, added, fields), *first_additions]:
         if span.start == span.end:
@@ -239,18 +240,18 @@ _ENUMERATOR = re.compile(r"[A-Za-z_]\w*")
 # It is last and has a default, so that other constructions of the selector keep their values.
 
 
-def _member_edits(text: Text, spots: Sequence[FirstReturn]) -> Iterator[Edit]:
+def _member_edits(header: HeaderReturns, spots: Sequence[FirstReturn]) -> Iterator[Edit]:
     added = {name: member for spot in spots for name, member in spot.gained.items()}
     for name, member in added.items():
-        changes = _member_changes(text, name, member)
-        yield from edits_of(text.data, changes, f"the selector gets {name}")
+        changes = _member_changes(header, name, member)
+        yield from edits_of(header.text.data, changes, f"the selector gets {name}")
 
 
-def _member_changes(text: Text, name: str, member: GainedMember) -> Iterator[Change]:
-    declared, selector_name = HeaderCode(text.code), words().selectors.name
-    selector = declared.structs[selector_name]
-    for header in member.includes:
-        yield from _include(text, header)
+def _member_changes(header: HeaderReturns, name: str, member: GainedMember) -> Iterator[Change]:
+    text, selector_name = header.text, words().selectors.name
+    selector = header.structs[selector_name]
+    for include in member.includes:
+        yield from _include(text, include)
     template = [*member.template.splitlines(), ""]
     yield insert(text, line_start(text.data, selector.span.start), template)
     last, kind = selector.typed_fields[-1]
@@ -262,7 +263,7 @@ def _member_changes(text: Text, name: str, member: GainedMember) -> Iterator[Cha
     declaration = f"{leading_space(row)}{member.type} {name}".ljust(row.find(" = "))
     yield insert(text, end + len(newline(text.data)), [f"{declaration} = {member.default};"])
     constructed = re.compile(rb"\b%b\s*\{" % selector_name.encode())
-    for own in declared.deciding:
+    for own in header.deciding:
         if own.scope == words().selectors.of_types:
             for match in constructed.finditer(text.code, *own.body):
                 at = closing_bracket(text.code, match.end() - 1)
@@ -272,10 +273,10 @@ def _member_changes(text: Text, name: str, member: GainedMember) -> Iterator[Cha
 
 def _include(text: Text, header: str) -> Iterator[Change]:
     """Includes a header among those of its library, in their order."""
-    rows = [*re.finditer(rb"^#include <(cub/[^>]+)>[^\n]*\n", text.data, re.MULTILINE)]
-    names = [row[1].decode() for row in rows]
-    earlier = [row for row, name in zip(rows, names, strict=True) if name < header]
-    if header not in names and earlier:
+    includes = re.finditer(rb"^#include <(cub/[^>]+)>[^\n]*\n", text.data, re.MULTILINE)
+    rows = {row[1].decode(): row for row in includes}
+    earlier = [row for name, row in rows.items() if name < header]
+    if header not in rows and earlier:
         yield insert(text, earlier[-1].end(), [f"#include <{header}>"])
 
 
