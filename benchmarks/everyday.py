@@ -76,10 +76,12 @@ def rows(name: str, out: Path) -> Iterator[tuple[str, ...]]:
     (document,) = documents
     events = [line for line in lines if line["format"] == "policygen/search-event/1"]
     workloads = document["searched"]["workloads"]
+    tried = sum(workload["counts"]["tried"] for workload in workloads if workload["counts"])
+    hour = f"{3600 * tried / run['took']:,.0f}"
     path = out / f"{name}.again.json"
     again = json.loads(path.read_text())["workloads"] if path.exists() else ()
     for workload, outcome in zip(workloads, document["outcomes"], strict=True):
-        cells = _cells(name, workload, outcome, events, run["took"], len(workloads))
+        cells = _cells(name, workload, outcome, events, hour, run["took"], len(workloads))
         own = (w for w in again if w["workload"] == workload["workload"])
         ratios = [f"{w['ratio']:.3f}, {w['verdict']}" for w in own if w["ratio"]]
         yield (*cells, ", ".join(ratios))
@@ -90,6 +92,7 @@ def _cells(
     workload: dict[str, Any],
     outcome: dict[str, Any],
     events: list[dict[str, Any]],
+    hour: str,
     took: float,
     count: int,
 ) -> Iterator[str]:
@@ -98,7 +101,7 @@ def _cells(
     counts = workload["counts"] or {"tried": 0, "distinct": 0, "failed": 0}
     yield f"{counts['tried']:,} of {counts['distinct']:,}"
     yield str(counts["failed"])
-    yield f"{3600 * counts['tried'] / took:,.0f}"
+    yield hour + (f" (all {count})" if count > 1 else "")
     first = [
         e["at"] for e in events if e["event"] == "batch" and e["workload"] == workload["workload"]
     ]
