@@ -240,12 +240,22 @@ class Neighborhood:
         self.coarse = [index for index in varied if len(self._ranges[index]) < FINE]
         """Positions of the parameters that are not fine."""
         self._varied = sorted(varied, key=lambda index: index not in self.coarse)
+        self._amounts = [index for index in self.coarse if not are_kinds(self._ranges[index])]
 
     def around(self, values: Values, *, fine: bool = True) -> Iterator[Values]:
-        """Yield all variants with one parameter changed, fine parameters last or not at all."""
+        """Yield all variants with one parameter changed, fine parameters last or not at all.
+
+        If two are amounts, as items and threads are, also those where one replaces the other.
+        """
         for index in self._varied if fine else self.coarse:
             for value in self._moves(index, values[index]):
                 yield *values[:index], value, *values[index + 1 :]
+        if len(self._amounts) == 2:
+            first, second = self._amounts
+            size, others = values[first] * values[second], self._ranges[second]
+            for value in self._moves(first, values[first]):
+                traded = {first: value, second: others[nearest(others, size // max(value, 1))]}
+                yield tuple(traded.get(*pair) for pair in enumerate(values))
 
     def changed(self, values: Values, draw: Random, count: int, *, fine: bool = True) -> Values:
         """Return a variant with `count` parameters changed at random."""

@@ -101,14 +101,11 @@ class _ExpressionReader:
 
     def binary(self, least: int, depth: int) -> int | None:
         left = self.unary(depth)
-        while (level := self._level(self.peek())) > least:
-            sign = self.take()
+        while (level := _LOGIC.get(sign := self.peek()) or _BINARY.get(sign, (0, None))[0]) > least:
+            self.take()
             right = self.binary(level, depth + 1)
             left = _logic(sign, left, right) if sign in _LOGIC else _apply(sign, left, right)
         return left
-
-    def _level(self, sign: str) -> int:
-        return _LOGIC.get(sign) or _BINARY.get(sign, (0, None))[0]
 
     def unary(self, depth: int) -> int | None:
         if depth > MAX_DEPTH:

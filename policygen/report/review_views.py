@@ -142,7 +142,8 @@ def _pull_request(document: Review, rows: int = 10) -> Iterator[Block]:
         ("speedup", "n", lambda item: item[1]),
         ("verdict", "", lambda item: item[2]),
     ]
-    yield TableRows(changed).table(*columns, shown=rows)
+    if changed:
+        yield TableRows(changed).table(*columns, shown=rows)
     if rest := changed[rows:]:
         yield Fold(plural(len(rest), "more workload"), [TableRows(rest).table(*columns)])
     own = {entry.arch for entry in document.entries}

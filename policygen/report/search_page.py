@@ -211,15 +211,15 @@ def _finalists(
 
 
 def _finalists_table(workload: ReportedWorkload) -> Table:
-    has_rungs = workload.rung in {"last", "sharper"}
+    rungs = workload.rung in {"last", "sharper"}
     is_sharper = any(final.sharper is not None for final in workload.finalists)
     return TableRows(workload.finalists).table(
         ("variant", "", lambda final: Styled(final.variant, "mono")),
         ("score", "n", lambda final: final.score),
         ("95 %", "n", lambda final: span_words(final.interval)),
-        ("screening", "n", lambda final: final.screened) if has_rungs else None,
-        ("its rank", "n", lambda final: final.rank and f"{final.rank:,}") if has_rungs else None,
-        ("luck", "n", _luck_number) if has_rungs else None,
+        ("screening", "n", lambda final: final.screened) if rungs else None,
+        ("its rank", "n", lambda final: final.rank and f"{final.rank:,}") if rungs else None,
+        ("luck", "n", lambda f: f.screened and f"{f.screened - f.score:+.3f}") if rungs else None,
         ("sharper", "n", lambda final: final.sharper) if is_sharper else None,
         ("least", "n", lambda final: min(search_views.ratios_of(final), default=None)),
         ("most", "n", lambda final: max(search_views.ratios_of(final), default=None)),
@@ -228,10 +228,6 @@ def _finalists_table(workload: ReportedWorkload) -> Table:
         style="finalists",
         label=f"Finalists of {search_views.name(workload)}",
     )
-
-
-def _luck_number(final: ReportedFinalist) -> str:
-    return "" if final.screened is None else f"{final.screened - final.score:+.3f}"
 
 
 def _runtime(workload: ReportedWorkload) -> Table:

@@ -25,7 +25,6 @@ from policygen.bindings.words import table_number
 from policygen.cache import digest, keep, kept
 from policygen.errors import InputError, MissingToolError, PolicygenError, ProcessError
 from policygen.model.arch import UNKNOWN, arch_number
-from policygen.model.bindings import Site
 from policygen.model.machine_code import Kernel
 from policygen.portable import nearby
 from policygen.process import named_folder, run, threads, which
@@ -293,11 +292,6 @@ def try_out() -> str:
     return f"{version}, compiles a kernel for {ASKED}, {nearby(hipcc.path)}"
 
 
-def _call_options(site: Site, arch: str) -> tuple[str, ...]:
-    # Otherwise a handwritten table gives every architecture the config of unknown ones.
-    return (f"-DROCPRIM_TARGET_ARCH={table_number(arch)}",) if site.table else ()
-
-
 KERNELS = LibraryKernels(
     library="rocprim",
     find_tools=find_kernel_tools,
@@ -305,7 +299,8 @@ KERNELS = LibraryKernels(
     install="apt-get install hipcc",
     try_out=try_out,
     call_template="sass/call.hip.j2",
-    call_options=_call_options,
+    # Otherwise a handwritten table gives every architecture the config of unknown ones.
+    call_options=lambda site, arch: (f"-DROCPRIM_TARGET_ARCH={table_number(arch)}",) * site.table,
 )
 
 NOTHING = "It is not used for comparisons."
