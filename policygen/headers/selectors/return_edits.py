@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from policygen.bindings.variants import selected_path
@@ -27,9 +28,11 @@ from policygen.headers.selectors.additions import (
 )
 from policygen.headers.selectors.arch_blocks import (
     AddedFields,
+    Nested,
     add_function,
     add_in_front,
     added_fields,
+    block_rows,
     calls_of,
     capability_of,
     qualified,
@@ -299,18 +302,18 @@ def add_first(text: Text, returns: Sequence[tuple[FirstReturn, Content]]) -> Ite
         yield _named_parameter(text, first.function, name)
     start = line_end(text.data, body.start) + len(newline(text.data))
     indent = indent_of(text.data, start + len(text.code[start:]) - len(text.code[start:].lstrip()))
-    arch_conditions = [f"{name} >= {capability_of(_CAPABILITY, first.family.arch)}"]
+    limits = [f"{name} >= {capability_of(_CAPABILITY, first.family.arch)}"]
     if first.below:
-        arch_conditions.append(f"{name} < {capability_of(_CAPABILITY, first.below)}")
-    rows: list[str] = []
-    for first_return, content in returns:
-        inner_indent = indent + UNIT * 2
-        values = dict(_leaf_values(text, first_return, content))
-        aggregate = Field("", first_return.function.returns, first_return.fields)
-        lines = labelled_lines(content.label, inner_indent)
-        lines += _return_lines("return ", aggregate, values, "", inner_indent, ";")
-        rows += guarded(first_return.conditions, lines, indent + UNIT)
-    yield insert(text, start, [*guarded(arch_conditions, rows, indent), ""])
+        limits.append(f"{name} < {capability_of(_CAPABILITY, first.below)}")
+    new = [Nested((), spot.conditions, partial(_first_rows, text, spot, c)) for spot, c in returns]
+    yield insert(text, start, [*guarded(limits, block_rows(new, indent + UNIT), indent), ""])
+
+
+def _first_rows(text: Text, spot: FirstReturn, content: Content, indent: str) -> list[str]:
+    aggregate = Field("", spot.function.returns, spot.fields)
+    values = dict(_leaf_values(text, spot, content))
+    lines = _return_lines("return ", aggregate, values, "", indent, ";")
+    return [*labelled_lines(content.label, indent), *lines]
 
 
 def _named_parameter(text: Text, function: Function, name: str) -> Change:
