@@ -501,6 +501,8 @@ class Decision:
             return  # there is no time to confirm what cannot win
         clear = search.clear(search.least)
         candidates = survivors(goals, screening_error, plan.sharper, clear=clear)
+        if not search.seconds and self._rungs.means(LAST):  # nothing is new
+            candidates = list(self._rungs.means(SHARPER))
         search.tried.update(candidates)
         is_new = self._measure_sharper(candidates, plan.sharper_rounds)
         on_rung(SHARPER)

@@ -237,11 +237,8 @@ def tried_in_rungs(rungs: Rungs) -> list[TriedVariant]:
             if label != BASE:
                 first_runs.setdefault(label, runs)
     first = {label: min(runs, key=lambda run: run.row) for label, runs in first_runs.items()}
-    session_starts, highest = rungs.clock.before, rungs.highest()
-
-    def order_key(label: str) -> tuple[float, tuple[int, int]]:
-        return session_starts.get(first[label].run[:2], 0.0), first[label].row
-
+    starts, highest = rungs.clock.before, rungs.highest()
+    in_order = sorted(first, key=lambda k: (starts.get(first[k].run[:2], 0.0), first[k].row))
     return [
         TriedVariant(
             variant=label,
@@ -250,7 +247,7 @@ def tried_in_rungs(rungs: Rungs) -> list[TriedVariant]:
             evaluation=evaluation,
             seconds=first[label].seconds,
         )
-        for evaluation, label in enumerate(sorted(first_runs, key=order_key), 1)
+        for evaluation, label in enumerate(in_order, 1)
     ]
 
 

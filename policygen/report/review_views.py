@@ -79,13 +79,11 @@ def _blocks(document: Review, rows: int | None) -> Iterator[Block]:
         yield Note(f"and {len(document.entries) - rows} more")
     if document.others:
         yield Heading("Workloads that change through none of these entries", level)
-        yield TableRows(document.others).table(
-            ("workload", "", review_facts.named),
-            ("arch", "", lambda row: row.arch),
-            ("values", "", _changed),
-            label="Changed values",
-            shown=rows,
-            anchor=review_facts.other_anchor,
+        changed = document.others
+        cells = [_across([row])[0] for row in changed] if page else _across(changed)
+        anchors = [review_facts.other_anchor(row) for row in changed if page]
+        yield Table(
+            ("workload", "arch", "values"), cells, "", "Changed values", rows, anchors=anchors
         )
     if document.inputs:
         yield Heading("All inputs", level)
@@ -129,25 +127,16 @@ VERDICTS = {verdict: f"{verdict} ({nvbench})" for verdict, nvbench in _NVBENCH.i
 def _pull_request(document: Review, rows: int = 10) -> Iterator[Block]:
     """Show before and after of each changed workload, what else it reaches, and the evidence."""
     yield Heading("For the pull request", 3)
-    speedups = _speedups(document)
-    changed = [
-        (row, *speedups.get((row.point, row.arch), ("", "not measured")))
-        for row in _changed_rows(document)
-        if not row.legacy
-    ]
-    columns: list[tuple[str, str, Callable[[tuple[Differing, str, str]], Cell]]] = [
-        ("workload", "", lambda item: review_facts.named(item[0])),
-        ("arch", "", lambda item: item[0].arch),
-        ("before → after", "", lambda item: _changed(item[0])),
-        ("speedup", "n", lambda item: item[1]),
-        ("verdict", "", lambda item: item[2]),
-    ]
+    ratios = _speedups(document)
+    reached = [row for row in _changed_rows(document) if not row.legacy]
+    changed = _across(reached, lambda row: ratios.get((row.point, row.arch), ("", "not measured")))
+    columns = ("workload", "arch", "before → after", Column("speedup", "n"), "verdict")
     if changed:
-        yield TableRows(changed).table(*columns, shown=rows)
+        yield Table(columns, changed[:rows])
     if rest := changed[rows:]:
-        yield Fold(plural(len(rest), "more workload"), [TableRows(rest).table(*columns)])
+        yield Fold(plural(len(rest), "more workload"), [Table(columns, rest)])
     own = {entry.arch for entry in document.entries}
-    others = sorted({row.arch for row, *_ in changed} - own, key=arch_number)
+    others = sorted({row.arch for row in reached} - own, key=arch_number)
     facts = [f"Other architectures with changed workloads: {', '.join(others) or 'none'}"]
     compared = _machine_code(document) or ["machine code: not compared; policygen verify-sass does"]
     facts += [fact.replace("m", "M", 1) for fact in compared]
@@ -306,6 +295,15 @@ def _rows_alike(
         label = f"Resolved values on {arch} for {workloads}"
         blocks.append(Table(("value", "before", "after"), cells, "values", label))
     yield Fold(f"all resolved values on {arch}", blocks)
+
+
+def _across(
+    rows: Sequence[Differing], more: Callable[[Differing], tuple[str, ...]] = lambda _: ()
+) -> list[tuple[str, ...]]:
+    """Return cells of changed workloads: one row for all architectures where they are alike."""
+    alike_rows = grouped(rows, lambda row: (review_facts.named(row), _changed(row), *more(row)))
+    joined = ((key, ", ".join(row.arch for row in group)) for key, group in alike_rows.items())
+    return [(name, archs, *cells) for (name, *cells), archs in joined]
 
 
 def _changed(row: Differing) -> str:

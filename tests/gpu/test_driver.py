@@ -57,6 +57,17 @@ def test_all_of_a_small_space_is_tried_once_and_the_best_wins(db):
     assert [event for event, *_ in told][-3:] == ["rung", "rung", "ended"]
 
 
+def test_a_finished_search_that_runs_again_confirms_no_others(db):
+    """Base may be noisier then, so that more could be the best."""
+    with driving(db, one=workload()) as driver:
+        driver.run()
+    before, again = rungs(db), workload()
+    with driving(db, PretendedGpu(noise=0.1), one=again) as driver:
+        driver.run()
+    assert rungs(db) == before
+    assert again.last
+
+
 def test_what_is_stored_of_finalists_is_of_the_last_rung_alone(db):
     one = workload()
     with driving(db, one=one) as driver:

@@ -351,7 +351,7 @@ def test_markdown_ends_with_what_a_pull_request_needs():
     given = {"databases": ("run.db", "gone.db"), "digests": ("ab" * 32, "")}
     text = render(measured(faster(), reached=names, **given), "md")
     block = text.partition("\n### For the pull request\n\n")[2]
-    shown, _, folded = block.partition("\n\nand 2 more\n\n<details>")
+    shown, _, folded = block.partition("\n\n<details>")
     rows = shown.split("\n")
     assert rows[0] == "| workload | arch | before → after | speedup | verdict |"
     assert len(rows) == 12
@@ -364,6 +364,18 @@ def test_markdown_ends_with_what_a_pull_request_needs():
         "- Machine code: not compared; policygen verify-sass does\n"
         f"- run.db: sha256 {'ab' * 32}\n"
     )
+
+
+def test_what_changes_alike_on_several_architectures_is_one_row_of_markdown():
+    changed = [differing(arch, name) for arch in ("sm86", "sm90") for name in ("T1", "T2")]
+    other = differing("sm100", "T1").model_copy(update={"after": {"items": 21}})
+    text = render(review(others=(*changed, other), remarks=()), "md")
+    parts = text.split("### ")[1:]
+    tables = [[row for row in part.split("\n") if row.startswith("| scan.")] for part in parts]
+    archs = [[row.split(" | ")[1] for row in table] for table in tables if table]
+    assert archs == [["sm86, sm90", "sm86, sm90", "sm100"]] * 2
+    page = render(review(others=(*changed, other), remarks=()), "html")
+    assert page.count('id="others/') == 5
 
 
 def test_a_search_is_evidence_until_the_merged_change_is_measured():
