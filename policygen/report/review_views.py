@@ -134,7 +134,7 @@ def _pull_request(document: Review, rows: int = 10) -> Iterator[Block]:
     if changed:
         yield Table(columns, changed[:rows])
     if rest := changed[rows:]:
-        yield Fold(plural(len(rest), "more workload"), [Table(columns, rest)])
+        yield Fold(plural(len(rest), "more row"), [Table(columns, rest)])
     own = {entry.arch for entry in document.entries}
     others = sorted({row.arch for row in reached} - own, key=arch_number)
     facts = [f"Other architectures with changed workloads: {', '.join(others) or 'none'}"]

@@ -358,7 +358,7 @@ def test_markdown_ends_with_what_a_pull_request_needs():
     (row,) = (row for row in rows if "T=I32 " in row)
     assert row.endswith("| 1.084 (1.073 to 1.095) | faster (FAST) |")
     assert rows[-1].endswith("|  | not measured |")
-    assert folded.startswith("<summary>2 more workloads</summary>\n\n| workload |")
+    assert folded.startswith("<summary>2 more rows</summary>\n\n| workload |")
     assert folded.partition("</details>\n\n")[2] == (
         "- Other architectures with changed workloads: none\n"
         "- Machine code: not compared; policygen verify-sass does\n"
