@@ -491,24 +491,25 @@ class Decision:
     def run(self, on_rung: Callable[[int], None]) -> None:
         """Measure the best variants with more rounds, then the finalists beside the baseline."""
         search, is_late = self.search, self.end <= self.budget.elapsed
-        if is_late and (decided := self._rungs.means(LAST)):
+        decided = self._rungs.means(LAST)  # by earlier sessions
+        if is_late and decided:
             search.last = {k: v for k, v in decided.items() if k not in search.failed}
-            return  # earlier sessions used the time, and decided
+            return
         plan = self.bench.final_plan(self.end - self.budget.elapsed, self.target)
         screening_error = self.target.error(self.target.screening_rounds)
         goals = {label: search.goal(label) for label in search.candidates}
         if is_late and max(goals.values(), default=0.0) < 1 - LENIENT:
             return  # there is no time to confirm what cannot win
-        clear = search.clear(search.least)
-        candidates = survivors(goals, screening_error, plan.sharper, clear=clear)
-        if not search.seconds and self._rungs.means(LAST):  # nothing is new
+        if decided and not search.seconds:  # nothing is new
             candidates = list(self._rungs.means(SHARPER))
+        else:
+            clear = search.clear(search.least)
+            candidates = survivors(goals, screening_error, plan.sharper, clear=clear)
         search.tried.update(candidates)
         is_new = self._measure_sharper(candidates, plan.sharper_rounds)
         on_rung(SHARPER)
-        decided = {} if is_new else self._rungs.means(LAST)  # by an earlier session
         sharper_error = self.target.error(plan.sharper_rounds)
-        finalists = self._finalists(sharper_error, plan.last, decided)
+        finalists = self._finalists(sharper_error, plan.last, () if is_new else decided)
         fixed, process, taken = self.bench.effort.processes, 0, 0.0
         while process < fixed or (
             self.fills

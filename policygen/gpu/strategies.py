@@ -249,21 +249,20 @@ class Neighborhood:
         """
         for index in self._varied if fine else self.coarse:
             for value in self._moves(index, values[index]):
-                yield *values[:index], value, *values[index + 1 :]
+                yield _replaced(values, {index: value})
         if len(self._amounts) == 2:
             first, second = self._amounts
             size, others = values[first] * values[second], self._ranges[second]
             for value in self._moves(first, values[first]):
-                traded = {first: value, second: others[nearest(others, size // max(value, 1))]}
-                yield tuple(traded.get(*pair) for pair in enumerate(values))
+                other = others[nearest(others, size // max(value, 1))]
+                yield _replaced(values, {first: value, second: other})
 
     def changed(self, values: Values, draw: Random, count: int, *, fine: bool = True) -> Values:
         """Return a variant with `count` parameters changed at random."""
-        new_values = list(values)
         varied = self._varied if fine else self.coarse
-        for index in draw.sample(varied, min(count, len(varied))):
-            new_values[index] = draw.choice(self._moves(index, values[index]))
-        return tuple(new_values)
+        chosen = draw.sample(varied, min(count, len(varied)))
+        moves = {index: draw.choice(self._moves(index, values[index])) for index in chosen}
+        return _replaced(values, moves)
 
     def mixed(self, first: Values, second: Values, draw: Random) -> Values:
         """Return a variant that takes each value from either parent."""
@@ -273,11 +272,14 @@ class Neighborhood:
         values = self._ranges[index]
         if are_kinds(values):
             return [other for other in values if other != value]
-        position = nearest(values, value)
-        positions = (
-            position + direction * step for step in _steps(len(values)) for direction in (1, -1)
-        )
+        own = nearest(values, value)
+        positions = (own + sign * step for step in _steps(len(values)) for sign in (1, -1))
         return [values[position] for position in positions if 0 <= position < len(values)]
+
+
+def _replaced(values: Values, new: Mapping[int, int]) -> Values:
+    """Return a variant with other values at some positions."""
+    return tuple(new.get(index, value) for index, value in enumerate(values))
 
 
 def _steps(count: int) -> list[int]:

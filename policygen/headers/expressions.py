@@ -52,6 +52,7 @@ _BINARY: dict[str, tuple[int, Callable[[int, int], int | None]]] = {
     "%": (10, _remainder),
 }
 _LOGIC = {"||": 1, "&&": 2}
+_LEVELS = {sign: level for sign, (level, _) in _BINARY.items()} | _LOGIC
 
 
 class _MalformedError(Exception):
@@ -101,8 +102,8 @@ class _ExpressionReader:
 
     def binary(self, least: int, depth: int) -> int | None:
         left = self.unary(depth)
-        while (level := _LOGIC.get(sign := self.peek()) or _BINARY.get(sign, (0, None))[0]) > least:
-            self.take()
+        while (level := _LEVELS.get(self.peek(), 0)) > least:
+            sign = self.take()
             right = self.binary(level, depth + 1)
             left = _logic(sign, left, right) if sign in _LOGIC else _apply(sign, left, right)
         return left

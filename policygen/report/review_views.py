@@ -82,9 +82,8 @@ def _blocks(document: Review, rows: int | None) -> Iterator[Block]:
         changed = document.others
         cells = [_across([row])[0] for row in changed] if page else _across(changed)
         anchors = [review_facts.other_anchor(row) for row in changed if page]
-        yield Table(
-            ("workload", "arch", "values"), cells, "", "Changed values", rows, anchors=anchors
-        )
+        columns = ("workload", "arch", "values")
+        yield Table(columns, cells, "", "Changed values", rows, anchors=anchors)
     if document.inputs:
         yield Heading("All inputs", level)
         yield TableRows(document.inputs).table(

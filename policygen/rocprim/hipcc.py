@@ -300,7 +300,9 @@ KERNELS = LibraryKernels(
     try_out=try_out,
     call_template="sass/call.hip.j2",
     # Otherwise a handwritten table gives every architecture the config of unknown ones.
-    call_options=lambda site, arch: (f"-DROCPRIM_TARGET_ARCH={table_number(arch)}",) * site.table,
+    call_options=lambda site, arch: (
+        (f"-DROCPRIM_TARGET_ARCH={table_number(arch)}",) if site.table else ()
+    ),
 )
 
 NOTHING = "It is not used for comparisons."

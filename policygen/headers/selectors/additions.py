@@ -72,11 +72,7 @@ def take_over(text: Text, empty: EmptyCase, content: Content) -> Change:
 
 
 def statement(
-    text: Text,
-    entry: Entry,
-    content: Content,
-    indent: str,
-    wrapper: tuple[str, str] = ("", ""),
+    text: Text, entry: Entry, content: Content, indent: str, wrapper: tuple[str, str] = ("", "")
 ) -> list[str]:
     """Writes a `return` like that of an entry, with a comment on the origin of its values."""
     rows = returned(text, entry, content, indent, wrapper)
@@ -84,11 +80,7 @@ def statement(
 
 
 def returned(
-    text: Text,
-    entry: Entry,
-    content: Content,
-    indent: str,
-    wrapper: tuple[str, str] = ("", ""),
+    text: Text, entry: Entry, content: Content, indent: str, wrapper: tuple[str, str] = ("", "")
 ) -> list[str]:
     """Writes the lines of a `return` like that of an entry, with new values."""
     span = entry.body_span

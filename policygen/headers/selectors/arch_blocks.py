@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from operator import itemgetter
 
 from policygen.errors import InputError
 from policygen.headers.selectors.additions import (
@@ -211,9 +210,12 @@ def _runs(
     groups: Sequence[_Group], switched: Collection[str] = ()
 ) -> Iterator[tuple[str | None, list[_Group]]]:
     """Splits groups into runs that are cases of one `switch` and runs that are not."""
-    subjects = (group[0].steps[0].subject if group[0].steps else None for group in groups)
-    for subject, pairs in groupby(zip(subjects, groups, strict=True), key=itemgetter(0)):
-        run = [group for _, group in pairs]
+
+    def subject_of(group: _Group) -> str | None:
+        return group[0].steps[0].subject if group[0].steps else None
+
+    for subject, grouped in groupby(groups, key=subject_of):
+        run = list(grouped)
         yield (subject if len(run) > 1 or subject in switched else None), run
 
 

@@ -308,15 +308,14 @@ class Returns(Dialect):
         scoped_name = words().selectors.name, first_binding.function
         functions = [own for own in header_returns.deciding if (own.scope, own.name) == scoped_name]
         axes, version = dict(point[1]), numbers(self.sources.cub.bindings.text)
-        gains = site.gains.items()
-        bound = {name: own for name, own in gains if name in asks and own.covers(version)}
+        bound = {n: own for n, own in site.gains.items() if n in asks and own.covers(version)}
         gained = {
             name: member
             for name, member in bound.items()
             if name not in selected.traits and axes.get(member.axis) in member.values
         }
-        facts = dict(selected.traits)
-        facts |= {name: member.values[axes[member.axis]] for name, member in gained.items()}
+        values = {name: member.values[axes[member.axis]] for name, member in gained.items()}
+        facts = {**selected.traits, **values}
         if len(functions) != 1 or not {*asks} <= facts.keys():
             raise InputError(
                 f"{site.header} has no {'::'.join(scoped_name)} that can test {', '.join(asks)}"
