@@ -4,10 +4,11 @@
 
 Spaces are CUB's in fixtures/spaces and, with `--hub`, the Kernel Tuner caches below a folder of
 the Benchmark Hub (AutoTuningAssociation/benchmark_hub). Both sides see the same variants and the
-same scores, and neither sees variants that failed: policygen's strategies as in `policygen search
---replay`, Kernel Tuner's in its simulation mode. Scores of CUB's spaces are medians of ten samples
-of each runtime workload, drawn by the seed; what counts is the score by all samples. "From the
-header" begins with what CUB 3.6.0 has there for sm90; the hub's spaces have no base, so nothing
+same goals, and neither sees variants that failed: policygen's strategies as in `policygen search
+--replay`, Kernel Tuner's in its simulation mode. The goal of CUB's is what a search maximizes: the
+score, or the lowest ratio of a variant that the rule does not allow; from medians of ten samples of
+each runtime workload, drawn by the seed. What counts is the goal by all samples. "From the header"
+begins with what CUB 3.6.0 has there for sm90; the hub's spaces have no base, so nothing
 begins with one, and the first configuration that has a time is left out: scores are ratios to it.
 Their times are medians of the samples without the first, as `policygen db import` has them, not
 the means that Kernel Tuner reports. A row with `1 at once` learns each outcome before it proposes
@@ -39,14 +40,7 @@ from benchmarks.figures import write_lines
 from policygen.app.db_import import ImportedAs, import_results, read_tuned
 from policygen.app.inputs import ResultFiles, open_inputs
 from policygen.errors import InputError
-from policygen.gpu.replay import (
-    BATCH,
-    SAMPLES,
-    Curve,
-    curve_of,
-    recorded_spaces,
-    replay,
-)
+from policygen.gpu.replay import BATCH, SAMPLES, Curve, curve_of, recorded_spaces, replay
 from policygen.gpu.strategies import Domain, Values, make_strategy
 from policygen.results.ranking import Warnings
 from policygen.results.tuners.formats import TunedTimes, is_cache
@@ -72,20 +66,20 @@ class Space:
 
     name: str
     ranges: Mapping[str, Sequence[int]]
-    score: Mapping[Values, float]
+    goal: Mapping[Values, float]
     seen: Sequence[Mapping[Values, float]]
-    """The scores that strategies see, by seed."""
+    """The goals that strategies see, by seed."""
     starts: Sequence[Values]
 
     @property
     def best(self) -> float:
-        """The score to come near to."""
-        return max(self.score.values())
+        """The goal to come near to."""
+        return max(self.goal.values())
 
     @property
     def near(self) -> int:
         """How many variants are that near."""
-        return sum(score >= SHARE * self.best for score in self.score.values())
+        return sum(score >= SHARE * self.best for score in self.goal.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +103,7 @@ class Row:
         seen = space.seen[seed % len(space.seen)]
         if not self.is_ours:
             return simulate(self.strategy, space.ranges, seen, seed)
-        domain = Domain(space.ranges, lambda values: values if values in space.score else None)
+        domain = Domain(space.ranges, lambda values: values if values in space.goal else None)
         starts = space.starts if self.is_seeded else ()
         strategy = make_strategy(self.strategy, domain, seed, starts)
         return replay(strategy, seen, most=MOST, batch=self.batch)[0]
@@ -214,8 +208,8 @@ def _space(name: str, path: Path, seeds: int) -> Space:
             sampled=seeds > 0,
             starts=None if seeds else (),
         )
-    seen = [space.sampled_scores(SAMPLES, seed) for seed in range(seeds)] or [space.score]
-    return Space(name, dict(space.domain.ranges), space.score, seen, space.starts)
+    seen = [space.sampled_goals(SAMPLES, seed) for seed in range(seeds)] or [space.goal]
+    return Space(name, dict(space.domain.ranges), space.goal, seen, space.starts)
 
 
 # Results
@@ -254,7 +248,7 @@ def best_after(curve: Curve, count: int) -> float | None:
 
 def curve(space: Space, row: Row, seed: int) -> Curve:
     """One run, by the scores that count."""
-    return curve_of([space.score[values] for values in row.evaluated(space, seed)])
+    return curve_of([space.goal[values] for values in row.evaluated(space, seed)])
 
 
 def tried(space: Space, rows: Sequence[Row], seeds: int, jobs: int) -> list[Tried]:
@@ -278,20 +272,20 @@ def _shared_curve(row: Row, seed: int) -> Curve:
     return curve(_SHARED[0], row, seed)
 
 
-def table(found: Sequence[Tried], rows: Sequence[Row]) -> Iterator[str]:
-    """A table in Markdown, with the soonest of each space in bold."""
+def table(found: Sequence[Tried]) -> Iterator[str]:
+    """A table in Markdown, with the soonest of each space in bold; they have the same rows."""
     soon = {(one.space.name, one.row): one.soon for one in found}
     spaces = list({one.space.name: one.space for one in found}.values())
     yield f"| | {' | '.join(space.name for space in spaces)} |"
     yield "| --- |" + " ---: |" * len(spaces)
-    yield f"| variants | {' | '.join(f'{len(space.score):,}' for space in spaces)} |"
+    yield f"| variants | {' | '.join(f'{len(space.goal):,}' for space in spaces)} |"
     yield f"| of them within 1 % | {' | '.join(str(space.near) for space in spaces)} |"
-    for row in rows:
+    for row in dict.fromkeys(one.row for one in found):
         cells = []
         for space in spaces:
-            count = soon.get((space.name, row))
+            count = soon[space.name, row]
             least = min(value for (name, _), value in soon.items() if name == space.name)
-            text = "" if count is None else "more" if count == inf else str(count)
+            text = "more" if count == inf else str(count)
             cells.append(f"**{text}**" if count == least < inf else text)
         yield f"| {row.name} | {' | '.join(cells)} |"
 
@@ -308,7 +302,7 @@ def draw(found: Sequence[Tried], path: Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prints a table; draws CUB's spaces where that is asked for."""
+    """Prints a table of CUB's spaces and one of the hub's; draws CUB's where that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hub", type=Path)
     parser.add_argument("--only", type=re.compile, default=re.compile(""))
@@ -320,9 +314,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     rows = [*OURS, *(Row(strategy, is_ours=False) for strategy in given.rivals)]
     found: list[Tried] = []
     for space in spaces_of(given.hub, given.seeds, given.only):
-        print(f"{space.name}: {len(space.score):,} variants", file=sys.stderr)
+        print(f"{space.name}: {len(space.goal):,} variants", file=sys.stderr)
         found += tried(space, rows, given.seeds, given.jobs)
-    print("\n".join(table(found, rows)))
+    for is_cub in (True, False):
+        if part := [one for one in found if bool(one.space.starts) == is_cub]:
+            print(*table(part), sep="\n", end="\n\n")
     if given.figure:
         draw(found, given.figure)
     return 0

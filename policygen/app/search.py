@@ -19,12 +19,7 @@ from policygen.app.measured_workloads import (
 from policygen.app.session import Session, check_serves
 from policygen.bindings.words import ladder
 from policygen.errors import InputError, PolicygenError
-from policygen.gpu.candidates import (
-    SearchBench,
-    SearchEffort,
-    SearchNotes,
-    WorkloadSearch,
-)
+from policygen.gpu.candidates import SearchBench, SearchEffort, SearchNotes, WorkloadSearch
 from policygen.gpu.compiling import ObjectSource, check_compiles, work_folder
 from policygen.gpu.database_writer import About
 from policygen.gpu.driver import SearchDriver
@@ -265,9 +260,7 @@ def _run_search(driver: SearchDriver) -> Ended:
         return driver.run()
     except (StopAskedError, KeyboardInterrupt) as error:
         driver.notes.spend(driver.budget.elapsed, "stopped")
-        measured = sum(
-            len(search.scores) + len(search.dropped) for search in driver.searches.values()
-        )
+        measured = sum(len(search.measured) for search in driver.searches.values())
         raise Stopped(
             f"{measured:,} variants are measured and kept; the same command resumes there, with"
             " the rest of the budget"
@@ -316,7 +309,7 @@ def _event_reporter(observer: Observer | None, budget: Budget) -> Callable[..., 
                 at=budget.elapsed,
                 rung=rung,
                 strategy=search.name,
-                tried=len(search.tried),
+                tried=len(search.measured | search.failed.keys()),
                 distinct=search.counts.distinct,
                 failed=len(search.failed),
                 wrong=search.wrong,
@@ -346,7 +339,7 @@ def searched_workload(
         counts=SearchedVariants(
             **asdict(search.counts),
             tried=len(search.tried),
-            measured=len({*search.scores, *search.dropped, *search.last}),
+            measured=len(search.measured),
             failed=len(search.failed),
             wrong=search.wrong,
         ),

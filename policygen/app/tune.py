@@ -147,6 +147,7 @@ def _outcomes(
     for workload in searched.workloads:
         choice = choices.get((workload.benchmark, frozenset(workload.workload.items())))
         best = max(workload.finalists, key=lambda finalist: finalist.score, default=None)
+        refused = {reject.variant: reject.reason for reject in choice.rejected} if choice else {}
         yield TuneOutcome(
             benchmark=workload.benchmark,
             workload=workload.workload,
@@ -157,6 +158,7 @@ def _outcomes(
             least=min((at.ratio for at in best.runtime), default=None) if best else None,
             least_score=rules.least_score,
             reason=workload.problem or (choice.reason if choice else "nothing was measured"),
+            passed_over=refused.get(best.variant) if best else None,
         )
 
 

@@ -19,7 +19,7 @@ from policygen.gpu.pool import Asked, GpuPool, RungPoint
 from policygen.gpu.rounds import RuntimeSpot
 from policygen.gpu.rungs import FinalPlan, RungResult, SearchTarget
 from policygen.gpu.space import SearchSpace, SpaceCounts
-from policygen.gpu.strategies import FINE, AskedVariant, Strategy
+from policygen.gpu.strategies import FINE, LENIENT, AskedVariant, Strategy, goal_of
 from policygen.gpu.tools import Sanitizes, WatchedWorkload, memcheck_of
 from policygen.model.results import Rules
 from policygen.model.searches import Ended, Memcheck
@@ -139,19 +139,19 @@ class WorkloadSearch:
         return None if label is None else (label, self.scores[label])
 
     def goal(self, label: str) -> float:
-        """Return what the search maximizes: the score, or the lowest ratio if it is not allowed.
-
-        In between, as far as noise allows for it, it is the less of the score the lower the ratio.
-        """
+        """Return what the search maximizes."""
         if label not in self.scores:
             return self.dropped[label] if label in self.dropped else self.heaviest[label]
-        score, least = self.scores[label], self.least.get(label, 1.0)
-        share = min(1.0, max(0.0, 1 - (self.allowed - least) / LENIENT))
-        return min(score, least + share * (score - least))
+        return goal_of(self.scores[label], self.least.get(label, 1.0), self.allowed)
 
     def clear(self, least: Mapping[str, float]) -> set[str]:
         """Return the variants that noise does not bring below the allowed ratio."""
         return {label for label, ratio in least.items() if ratio >= self.allowed + LENIENT}
+
+    @property
+    def measured(self) -> set[str]:
+        """Return the variants that have a score, or were too slow for one."""
+        return {*self.scores, *self.dropped, *self.last}
 
     @property
     def is_measured(self) -> bool:
@@ -260,8 +260,6 @@ class WorkloadSearch:
 
 PROMISE = 0.003
 """Gain that a campaign expects where it saw none."""
-LENIENT = 0.02
-"""How far below the allowed ratio noise may bring a variant in the first rung."""
 BEHIND = 0.05
 """How far behind the best a first sample may be, if its runtime workload were the only one."""
 HEADERS, TRUST, UNIT = 12.0, 100.0, (1, 20.0)

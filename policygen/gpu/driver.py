@@ -7,7 +7,6 @@ from math import inf, isinf
 
 from policygen.gpu.candidates import (
     BEHIND,
-    LENIENT,
     CompiledBatch,
     Reasons,
     SearchBench,
@@ -18,7 +17,7 @@ from policygen.gpu.finalists import RUNGS
 from policygen.gpu.pool import StopAskedError
 from policygen.gpu.rungs import Budget, RungResult, RungRule, SearchTarget, look, survivors
 from policygen.gpu.statistics import spot_weights
-from policygen.gpu.strategies import Values
+from policygen.gpu.strategies import LENIENT, Values
 from policygen.model.searches import Ended, RungName
 from policygen.process import ending, threads
 from policygen.results.own_tables import LAST, SCREENING, SHARPER

@@ -19,6 +19,7 @@ from policygen.gpu.strategies import (
     Strategy,
     StrategyName,
     Values,
+    goal_of,
     make_strategy,
     nearest,
 )
@@ -97,25 +98,29 @@ class RecordedSpace:
         return self.scores.case.variants[int(self.scores.index[self.place[values]])]
 
     @property
-    def score(self) -> dict[Values, float]:
-        """Score of each variant from all recorded samples."""
+    def goal(self) -> dict[Values, float]:
+        """What a search maximizes, by variant, from all recorded samples."""
+        return self._goals(self.scores.score, self.scores.minimum)
+
+    def _goals(self, score: Floats, least: Floats) -> dict[Values, float]:
         return {
-            values: float(self.scores.score[position]) for values, position in self.place.items()
+            values: goal_of(float(score[position]), float(least[position]))
+            for values, position in self.place.items()
         }
 
-    def sampled_scores(self, samples: int, seed: int) -> dict[Values, float]:
-        """Return scores from medians of a few samples, drawn with replacement by the seed.
+    def sampled_goals(self, samples: int, seed: int) -> dict[Values, float]:
+        """Return goals from medians of a few samples, drawn with replacement by the seed.
 
-        Without samples, return the recorded scores.
+        Without samples, return the recorded ones.
         """
         if not samples or not self.cells:
-            return self.score
+            return self.goal
         rng = np.random.default_rng(Random(seed).getrandbits(64))  # noqa: S311  no secret
         parts = self._parts(_medians(self.cells, samples, rng))
         weighted = zip(parts, self.scores.weights, strict=True)
         total = reduce(add, (part.ratios @ weight for part, weight in weighted))
-        index = self.scores.index
-        return {values: float(total[index[position]]) for values, position in self.place.items()}
+        least = np.min([part.ratios.min(axis=1) for part in parts], axis=0)
+        return self._goals(total[self.scores.index], least[self.scores.index])
 
     def _parts(self, medians: Floats) -> list[Part]:
         """Return the parts of the case with other centers."""
@@ -285,7 +290,8 @@ def describe_space(space: RecordedSpace) -> ReplayedSpace:
     """Describes a recorded space."""
     scores = space.scores
     case = scores.case
-    best = min(space.place, key=lambda values: space.place[values])
+    goal = space.goal
+    best = max(goal, key=goal.__getitem__)
     return ReplayedSpace(
         **dict(case.key),
         benchmark=case.algorithm,
@@ -298,7 +304,7 @@ def describe_space(space: RecordedSpace) -> ReplayedSpace:
         sampled=bool(space.cells),
         approximate=scores.approximate,
         starts=tuple(as_label(space.domain.named(values)) for values in space.starts),
-        best=BestVariant(variant=space.label(best), score=space.score[best]),
+        best=BestVariant(variant=space.label(best), score=goal[best]),
     )
 
 
@@ -318,16 +324,16 @@ def replay_runs(
 def _run(space: RecordedSpace, about: ReplayedSpace, settings: Replaying, seed: int) -> ReplayRun:
     strategy = make_strategy(settings.strategy, space.domain, seed, space.starts)
     limit = len(space.place) if settings.variants is None else settings.variants
-    known_scores = space.sampled_scores(settings.samples, seed)
-    evaluated, invalid = replay(strategy, known_scores, most=limit, batch=settings.batch)
-    score = space.score
-    best = max(evaluated, key=lambda values: score[values], default=None)
+    known_goals = space.sampled_goals(settings.samples, seed)
+    evaluated, invalid = replay(strategy, known_goals, most=limit, batch=settings.batch)
+    goal = space.goal
+    best = max(evaluated, key=goal.__getitem__, default=None)
     return ReplayRun(
         **about.model_dump(include={*ReplayedWorkload.model_fields}),
         strategy=settings.strategy,
         seed=seed,
         evaluations=len(evaluated),
         invalid=invalid,
-        best=None if best is None else BestVariant(variant=space.label(best), score=score[best]),
-        curve=curve_of([score[values] for values in evaluated]),
+        best=None if best is None else BestVariant(variant=space.label(best), score=goal[best]),
+        curve=curve_of([goal[values] for values in evaluated]),
     )

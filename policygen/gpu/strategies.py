@@ -10,11 +10,23 @@ from random import Random
 from typing import Literal, get_args
 
 from policygen.errors import InputError
+from policygen.model.results import Rules
 
 StrategyName = Literal["local", "random"]
 STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)
 Values = tuple[int, ...]
 """A variant: a value of each parameter, in label order."""
+LENIENT = 0.02
+"""How far below the allowed ratio noise may bring a variant in the first rung."""
+
+
+def goal_of(score: float, least: float, allowed: float = Rules().worst_allowed) -> float:
+    """Return what a search maximizes: the score, or the lowest ratio if it is not allowed.
+
+    In between, as far as noise allows for it, it is the less of the score the lower the ratio.
+    """
+    share = min(1.0, max(0.0, 1 - (allowed - least) / LENIENT))
+    return min(score, least + share * (score - least))
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +35,7 @@ class AskedVariant:
 
     values: Values
     score: float | None
-    """Baseline time over variant time, as in databases; None if the variant failed or is wrong."""
+    """What to maximize; None if the variant failed or is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,22 +252,12 @@ class Neighborhood:
         self.coarse = [index for index in varied if len(self._ranges[index]) < FINE]
         """Positions of the parameters that are not fine."""
         self._varied = sorted(varied, key=lambda index: index not in self.coarse)
-        self._amounts = [index for index in self.coarse if not are_kinds(self._ranges[index])]
 
     def around(self, values: Values, *, fine: bool = True) -> Iterator[Values]:
-        """Yield all variants with one parameter changed, fine parameters last or not at all.
-
-        If two are amounts, as items and threads are, also those where one replaces the other.
-        """
+        """Yield all variants with one parameter changed, fine parameters last or not at all."""
         for index in self._varied if fine else self.coarse:
             for value in self._moves(index, values[index]):
                 yield _replaced(values, {index: value})
-        if len(self._amounts) == 2:
-            first, second = self._amounts
-            size, others = values[first] * values[second], self._ranges[second]
-            for value in self._moves(first, values[first]):
-                other = others[nearest(others, size // max(value, 1))]
-                yield _replaced(values, {first: value, second: other})
 
     def changed(self, values: Values, draw: Random, count: int, *, fine: bool = True) -> Values:
         """Return a variant with `count` parameters changed at random."""

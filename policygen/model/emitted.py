@@ -137,6 +137,8 @@ class TuneOutcome(OfBenchmark):
     """What a tuning must gain."""
     reason: str
     """Why it was chosen, or why base stays."""
+    passed_over: str | None = None
+    """Why the best finalist is not in the header."""
 
 
 class TunedProgram(Document):

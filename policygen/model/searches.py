@@ -13,15 +13,7 @@ from policygen.model.measured import (
     SkippedPoint,
 )
 from policygen.model.records import Document, Record
-from policygen.model.results import (
-    AtPoint,
-    Choice,
-    DataWarning,
-    Interval,
-    Rules,
-    RunKey,
-    Verdict,
-)
+from policygen.model.results import AtPoint, Choice, DataWarning, Interval, Rules, RunKey, Verdict
 from policygen.model.trees import Cub
 from policygen.model.workload import OfBenchmark, Variant
 
@@ -228,6 +220,7 @@ class ReplayedSpace(ReplayedWorkload):
     starts: tuple[Variant, ...]
     """The start of the strategy, in values of the space; it may be unrecorded."""
     best: BestVariant
+    """Its score, or its lowest ratio if that is not allowed: what a search maximizes."""
 
 
 class ReplayRun(ReplayedWorkload):

@@ -305,7 +305,9 @@ def _quantile(counts: Sequence[float], part: float) -> str:
 
 
 def outcome_words(outcome: TuneOutcome) -> str:
-    """State how good the best finalist is, and the rule that it does not meet."""
+    """State how good the best finalist is, and why it is not in the header."""
+    if outcome.variant is not None:
+        return f"{outcome.best} is not in the header: {outcome.passed_over}"
     if outcome.score is None or outcome.interval is None:
         return f"base stays: {outcome.reason}"
     score = f"{outcome.score:.3f} ({span_words(outcome.interval)})"
@@ -331,7 +333,7 @@ def tuned(document: TunedProgram, *, head: bool, verbose: bool) -> Iterator[Bloc
         return
     several = len(document.outcomes) > 1
     for outcome in document.outcomes:
-        if outcome.variant is None:
+        if outcome.variant is None or outcome.passed_over:
             name = f"{in_words(outcome.benchmark, outcome.workload)}: " if several else ""
             yield Note(f"{name}{outcome_words(outcome)}", "yellow", folded=True)
     if document.overlay is not None:

@@ -4,14 +4,7 @@ import json
 
 import pytest
 
-from policygen import (
-    Filter,
-    SearchWanted,
-    TunedHeader,
-    open_session,
-    search_variants,
-    tune_program,
-)
+from policygen import Filter, SearchWanted, TunedHeader, open_session, search_variants, tune_program
 from policygen.cli.main import main
 from policygen.model.emitted import TunedProgram
 from tests.app.searched import WHICH, pretend, ratios
@@ -38,6 +31,7 @@ def test_a_header_has_what_was_won_and_its_proof(tune, capsys, tmp_path):
     (workload,) = document.searched.workloads
     written = [one for one in document.emitted.actions if one.decision == "write"]
     assert [one.variant for one in written] == [workload.best]
+    assert [one.passed_over for one in document.outcomes] == [None]
     assert document.emitted.proof.changed
     text = (tmp_path / "my_tunings.cuh").read_text()
     assert text == document.emitted.text
@@ -52,6 +46,14 @@ def test_where_nothing_is_faster_there_is_no_header(tune, capsys, tmp_path):
     assert "): not faster than base beyond noise" in out
     assert "nothing was written" in out
     assert not (tmp_path / "my_tunings.cuh").exists()
+
+
+def test_why_the_best_finalist_is_not_in_the_header_is_in_the_document(tune, capsys):
+    assert tune("--json", "-q", worth=dict.fromkeys(ratios(), 1.0)) == 1
+    document = TunedProgram.model_validate_json(capsys.readouterr().out.splitlines()[-1])
+    (outcome,) = document.outcomes
+    assert outcome.variant is None
+    assert outcome.passed_over.endswith("which is under 1.0100")
 
 
 def test_a_cub_without_policy_selectors_is_refused_before_anything_is_measured(

@@ -151,13 +151,25 @@ def test_few_samples_say_about_what_all_say_and_many_say_it_better(tmp_path):
     found = space(tmp_path / "run.db")
 
     def error(samples):
-        lots = [found.sampled_scores(samples, seed) for seed in range(40)]
-        return np.std([[one[v] - s for v, s in found.score.items()] for one in lots])
+        lots = [found.sampled_goals(samples, seed) for seed in range(40)]
+        return np.std([[one[v] - s for v, s in found.goal.items()] for one in lots])
 
     assert 0.005 < error(1) < 0.1
     assert error(100) < error(10) < error(1)
-    assert found.sampled_scores(5, 1) == found.sampled_scores(5, 1) != found.sampled_scores(5, 2)
-    assert found.sampled_scores(0, 1) == found.score
+    assert found.sampled_goals(5, 1) == found.sampled_goals(5, 1) != found.sampled_goals(5, 2)
+    assert found.sampled_goals(0, 1) == found.goal
+
+
+def test_a_variant_that_the_rule_does_not_allow_counts_by_its_loss(tmp_path):
+    built = made(tmp_path / "run.db", grid())
+    built.rows("ipt_20.tpb_64", {"16": 0.001 / 0.7, "20": 0.001 / 9}, "I32")
+    found = space(tmp_path / "run.db")
+    score = found.scores.score[found.place[20, 64]]
+    assert score > max(found.goal.values())
+    assert found.goal[20, 64] == pytest.approx(0.7)
+    assert found.sampled_goals(5, 1)[20, 64] == pytest.approx(0.7, rel=0.05)
+    document = replayed(tmp_path / "run.db", samples=0)
+    assert document.spaces[0].best.variant == document.runs[0].best.variant == "ipt_12.tpb_128"
 
 
 def test_runs_of_several_databases_are_one_space(tmp_path):

@@ -87,17 +87,6 @@ def test_delays_are_varied_after_threads_and_items_and_coarsely():
     assert min(abs(ns - 76) for ns in moves) >= 16
 
 
-def test_items_are_traded_for_threads_beside_base_where_these_are_the_only_amounts():
-    ranges = {"ipt": range(4, 29), "tpb": range(128, 1025, 32), "ld": range(3)}
-    base = (16, 384, 1)
-    near = {*Neighborhood(Domain(ranges)).around(base)}
-    traded = {values for values in near if values[0] != 16 and values[1] != 384}
-    assert {(12, 512, 1), (8, 768, 1), (24, 256, 1)} <= traded
-    assert all(abs(ipt * tpb - 16 * 384) <= 16 * ipt for ipt, tpb, _ in traded)
-    more = {*Neighborhood(Domain(ranges | {"spb": range(1, 40)})).around((*base, 8))}
-    assert all(values[0] == 16 or values[1] == 384 for values in more)
-
-
 def test_a_start_between_the_values_of_a_space_has_neighbours():
     domain = Domain({"ns": range(0, 2000, 100), "dcid": range(4)}, lambda values: values)
     near = [values for values in Neighborhood(domain).around((648, 1)) if values[1] == 1]

@@ -51,8 +51,17 @@ def test_the_values_that_differ_are_shown_and_no_others():
 )
 def test_a_best_that_is_slower_leaves_base_the_best(low, high, words):
     interval = Interval(low=low, high=high)
-    outcome = TuneOutcome.model_construct(score=0.986, interval=interval, least_score=1.01)
+    outcome = TuneOutcome.model_construct(
+        variant=None, score=0.986, interval=interval, least_score=1.01
+    )
     assert outcome_words(outcome) == words
+
+
+def test_the_best_finalist_is_named_where_another_is_in_the_header():
+    outcome = TuneOutcome.model_construct(
+        variant="ipt_9", best="ipt_7", passed_over="slow there: 0.94"
+    )
+    assert outcome_words(outcome) == "ipt_7 is not in the header: slow there: 0.94"
 
 
 def test_the_first_line_of_emit_fits_a_terminal():
