@@ -20,15 +20,7 @@ from benchmarks.commits import (
     tuned,
     unasked,
 )
-from benchmarks.replaying import (
-    REJECTED,
-    SAID_OTHERWISE,
-    SAME,
-    WRONG,
-    Replayed,
-    Wanted,
-    ending,
-)
+from benchmarks.replaying import REJECTED, SAID_OTHERWISE, SAME, WRONG, Replayed, Wanted, ending
 from benchmarks.replays import deleted
 from policygen.headers.spelling import edit_at, splice
 from policygen.model.plans import Action

@@ -17,12 +17,7 @@ from policygen.gpu.finalists import MOST_ROWS
 from policygen.gpu.kernel_matrix import kernel_matrices
 from policygen.gpu.search_report import report_workloads
 from policygen.model.benchmarks import ParameterRange
-from policygen.model.databases import (
-    DbCompare,
-    PointRatios,
-    SideFiles,
-    WorkloadPlot,
-)
+from policygen.model.databases import DbCompare, PointRatios, SideFiles, WorkloadPlot
 from policygen.model.measured import KernelMatrix, StrategyMatrix
 from policygen.model.results import (
     CoveredWorkload,

@@ -45,9 +45,7 @@ from policygen.planning.measured import (
     measurements,
     mixed_version_remarks,
 )
-from policygen.planning.measured import (
-    action as make_action,
-)
+from policygen.planning.measured import action as make_action
 from policygen.planning.places import PlacedResult, by_entry
 from policygen.proof.ask import ask_policies
 from policygen.proof.probe import QueriedTree

@@ -51,12 +51,7 @@ from policygen.gpu.control import Controller, controlling, worker_command
 from policygen.gpu.database_writer import About, RowSpot
 from policygen.gpu.device import Failure, GpuFacts
 from policygen.gpu.machine import find_gpu
-from policygen.gpu.measured_rows import (
-    MeasuringSession,
-    keep_rows,
-    keep_words,
-    open_measurements,
-)
+from policygen.gpu.measured_rows import MeasuringSession, keep_rows, keep_words, open_measurements
 from policygen.gpu.opened import KernelWorkload
 from policygen.gpu.rounds import (
     Findings,
@@ -67,12 +62,7 @@ from policygen.gpu.rounds import (
     measure_workload,
     runtime_spots,
 )
-from policygen.gpu.statistics import (
-    judged,
-    noises,
-    score_noise,
-    times_of,
-)
+from policygen.gpu.statistics import judged, noises, score_noise, times_of
 from policygen.gpu.tools import WatchedWorkload, achieved, find_profiler, find_sanitizer, sanitize
 from policygen.gpu.units import runner_text
 from policygen.model.measured import (

@@ -36,14 +36,7 @@ from policygen.gpu.compiling import ObjectSource, as_made, as_refused, is_code_e
 from policygen.gpu.control import PointResult
 from policygen.gpu.device import GpuFacts, LostGpuError
 from policygen.gpu.machine import BusyGpuError, ListedGpu
-from policygen.gpu.pool import (
-    Asked,
-    BaselineSamples,
-    GpuSource,
-    RungGpu,
-    RungPoint,
-    StopAskedError,
-)
+from policygen.gpu.pool import Asked, BaselineSamples, GpuSource, RungGpu, RungPoint, StopAskedError
 from policygen.installation import add
 from policygen.process import is_ending, threads
 from policygen.proof.compile import MEMORY, RefusedError, attempt

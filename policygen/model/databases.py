@@ -6,15 +6,7 @@ from typing import Literal
 
 from policygen.model.arch import Arch
 from policygen.model.records import Document, Record
-from policygen.model.results import (
-    AtPoint,
-    Choice,
-    DataWarning,
-    DbPlot,
-    Rules,
-    RunKey,
-    Verdict,
-)
+from policygen.model.results import AtPoint, Choice, DataWarning, DbPlot, Rules, RunKey, Verdict
 from policygen.model.workload import Variant
 
 Says = Literal["holds", "not confirmed", "contradicts", "not measured"]

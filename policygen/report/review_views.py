@@ -18,7 +18,6 @@ from policygen.report.blocks import (
     Block,
     Card,
     Cards,
-    Cell,
     Chapter,
     Code,
     Column,
@@ -326,7 +325,11 @@ def _evidence(evidence: Evidence, rows: int | None) -> Iterator[Block]:
         yield Note(((workload, "bold"), (score, ""), *worst_point, (f"; {setup}, {databases}", "")))
         yield points.table(
             ("runtime workload", "", lambda row: runtime_name(row.subbench, row.point)),
-            ("base over variant", "n", _ratio_cell),
+            (
+                "base over variant",
+                "n",
+                lambda row: ((row.ratio, ""), (" slower" * (_kind(row) == "loss"), "")),
+            ),
             shown=rows,
         )
         yield from (Listing([f"rejected: {text}"]) for text in rejected[:rows])
@@ -346,10 +349,6 @@ def _evidence(evidence: Evidence, rows: int | None) -> Iterator[Block]:
     figure = Figure("strip", [_bar(ratio) for ratio in evidence.runtime])
     summary = ((workload, "bold"), (score, ""))
     yield Fold(summary, blocks, figure=figure, anchor=review_facts.evidence_anchor(evidence))
-
-
-def _ratio_cell(row: PointRatio) -> Cell:
-    return ((row.ratio, ""), (" slower" * (_kind(row) == "loss"), ""))
 
 
 def _bar(ratio: PointRatio) -> tuple[str, float, str]:

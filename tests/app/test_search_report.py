@@ -20,16 +20,7 @@ from policygen.results.merge import merge
 from policygen.results.own_tables import RUNGS, SEARCHES
 from tests.results.build import Builder, simple
 from tests.results.measured import MEASURED
-from tests.results.searched import (
-    BEGUN,
-    CT,
-    IO,
-    SIZES,
-    Searched,
-    gain,
-    label_of,
-    searched,
-)
+from tests.results.searched import BEGUN, CT, IO, SIZES, Searched, gain, label_of, searched
 
 TWO = {"16": 2.0, "20": 2.0}
 

@@ -20,17 +20,7 @@ from policygen.gpu.measured_rows import open_measurements
 from policygen.results.database import open_database
 from policygen.results.own_tables import FORMAT, OWN
 from policygen.results.samples import decode
-from tests.gpu.measuring import (
-    ABOUT,
-    ALGORITHM,
-    DECLARED,
-    IO,
-    SUBBENCH,
-    measure,
-    query,
-    rows,
-    spot,
-)
+from tests.gpu.measuring import ABOUT, ALGORITHM, DECLARED, IO, SUBBENCH, measure, query, rows, spot
 from tests.gpu.simulated import FACTS
 
 REAL = Path(__file__).parents[2] / "fixtures/measured/A_reduce_sum/cccl_meta_bench.db"

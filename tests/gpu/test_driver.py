@@ -20,15 +20,7 @@ from policygen.gpu.statistics import spot_weights
 from policygen.model.workload import parse_label
 from policygen.results.own_tables import LAST, SCREENING, SHARPER
 from tests.gpu.measuring import ALGORITHM, SIZES
-from tests.gpu.searching import (
-    NAME,
-    PretendedGpu,
-    compiling,
-    driving,
-    query,
-    workload,
-    worth,
-)
+from tests.gpu.searching import NAME, PretendedGpu, compiling, driving, query, workload, worth
 
 
 @pytest.fixture

@@ -5,14 +5,7 @@ from statistics import median
 
 import pytest
 
-from policygen.gpu.changes import (
-    AFTER,
-    COPY,
-    LOOKS,
-    ChangedWorkload,
-    ChangeMeasuring,
-    looks_until,
-)
+from policygen.gpu.changes import AFTER, COPY, LOOKS, ChangedWorkload, ChangeMeasuring, looks_until
 from policygen.gpu.device import VariantFunction
 from policygen.gpu.rounds import WorkloadTask
 from policygen.gpu.statistics import Judge

@@ -15,15 +15,7 @@ from policygen.results.database import open_database, read_rows
 from policygen.results.noise import noise_of, prior_of
 from policygen.results.own_tables import Spread, pool_spreads, spread_of
 from policygen.results.ranking import rank
-from tests.gpu.measuring import (
-    ALGORITHM,
-    SIZES,
-    measure,
-    measuring,
-    points,
-    query,
-    spot,
-)
+from tests.gpu.measuring import ALGORITHM, SIZES, measure, measuring, points, query, spot
 from tests.gpu.simulated import BASE, FACTS, Plan
 
 

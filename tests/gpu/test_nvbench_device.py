@@ -15,13 +15,7 @@ import numpy as np
 import pytest
 
 from policygen.gpu.cuda_device import NvbenchDevice
-from policygen.gpu.device import (
-    MEMORY,
-    UNSUPPORTED,
-    DeviceError,
-    RuntimeCase,
-    VariantFunction,
-)
+from policygen.gpu.device import MEMORY, UNSUPPORTED, DeviceError, RuntimeCase, VariantFunction
 from policygen.installation import add
 
 RUNNER = """

@@ -14,16 +14,7 @@ from policygen.gpu import worker
 from policygen.gpu.device import MEMORY, DeviceError
 from policygen.gpu.machine import WORKER, gpu_lock
 from policygen.gpu.worker import STICKY, serve
-from tests.gpu.simulated import (
-    BASE,
-    FACTS,
-    LAUNCH,
-    Plan,
-    SimulatedDevice,
-    case,
-    device,
-    variants,
-)
+from tests.gpu.simulated import BASE, FACTS, LAUNCH, Plan, SimulatedDevice, case, device, variants
 
 GOOD, OTHER = variants("ipt_1", "ipt_2")
 ROOT = Path(__file__).parents[2]

@@ -4,12 +4,7 @@ import pytest
 
 from policygen.errors import SourceError
 from policygen.headers.scan import read_header, scan_headers
-from policygen.headers.syntax import (
-    Counted,
-    check_families,
-    check_returns,
-    parse_with_tree_sitter,
-)
+from policygen.headers.syntax import Counted, check_families, check_returns, parse_with_tree_sitter
 from policygen.headers.text import Text
 from policygen.model.records import Span
 from tests.headers.headers import read_entries, wrap

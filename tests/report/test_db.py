@@ -16,12 +16,7 @@ from policygen.model.workload import runtime_name
 from policygen.report import ranking_views
 from policygen.report.blocks import Note, Words, pieces
 from policygen.report.console import duration, fitted, show
-from policygen.report.ranking_views import (
-    percent,
-    ranking,
-    short_point,
-    workload_name,
-)
+from policygen.report.ranking_views import percent, ranking, short_point, workload_name
 from tests.report.shown import lines as shown
 from tests.tiers import sampled
 

@@ -16,7 +16,6 @@ from itertools import groupby
 
 from policygen.errors import InputError
 from policygen.headers.selectors.additions import (
-    Sizes,
     above,
     below_line,
     condition_lines,
@@ -210,11 +209,8 @@ def _runs(
     groups: Sequence[_Group], switched: Collection[str] = ()
 ) -> Iterator[tuple[str | None, list[_Group]]]:
     """Splits groups into runs that are cases of one `switch` and runs that are not."""
-
-    def subject_of(group: _Group) -> str | None:
-        return group[0].steps[0].subject if group[0].steps else None
-
-    for subject, grouped in groupby(groups, key=subject_of):
+    by_subject = groupby(groups, lambda run: run[0].steps[0].subject if run[0].steps else None)
+    for subject, grouped in by_subject:
         run = list(grouped)
         yield (subject if len(run) > 1 or subject in switched else None), run
 
@@ -234,15 +230,14 @@ def _if_rows(group: _Group, indent: str) -> list[str]:
 
 def _switch_rows(subject: str, groups: Sequence[_Group], indent: str) -> list[str]:
     """Writes a `switch`; workloads that match no case, or no return in it, continue behind it."""
-
-    def case_size(case: tuple[_Group, _Group]) -> Sizes:
-        return sizes_of(case[0][0].steps[0].facts)
-
     label_indent, body_indent = indent + UNIT, indent + UNIT * 2
     rows = [f"{indent}switch ({subject})", f"{indent}{{"]
     cases = [[_inside_first_step(nested_return) for nested_return in group] for group in groups]
     switched = {inner for case in cases for inner, _ in _runs(_groups(case)) if inner}
-    for group, returns in sorted(zip(groups, cases, strict=True), key=case_size):
+    in_order = sorted(
+        zip(groups, cases, strict=True), key=lambda case: sizes_of(case[0][0].steps[0].facts)
+    )
+    for group, returns in in_order:
         rows.append(f"{label_indent}case {group[0].steps[0].facts[0].partition(' == ')[2]}:")
         rows += nested_rows(returns, body_indent, switched)
         rows += [f"{body_indent}break;"] if returns[-1].asks else []

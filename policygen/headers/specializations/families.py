@@ -21,14 +21,7 @@ from policygen.headers.syntax import (
 )
 from policygen.headers.text import Text, squeeze
 from policygen.model.records import Span
-from policygen.model.tuning import (
-    Entry,
-    EntryKind,
-    Family,
-    Member,
-    PolicyChain,
-    TemplateParameter,
-)
+from policygen.model.tuning import Entry, EntryKind, Family, Member, PolicyChain, TemplateParameter
 
 # "struct sm90_tuning", "struct smXX_tuning", "struct sm_90"; not "struct small_buffer_policy"
 _STRUCT = re.compile(rb"\bstruct\s+(sm(?![a-z])\w*)")
