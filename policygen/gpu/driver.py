@@ -130,6 +130,9 @@ class SearchDriver:
                 self._decide(search, self.budget.elapsed + share)
             del self.quotas[search.title]
         self._put_back()
+        for search in self.searches.values():
+            if not search.is_measured and not search.problem:
+                self.bench.note(f"there was no time to search {search.title}")
         for search in slow:
             remaining, target = self.budget.remaining, search.target
             if target and self.bench.final_plan(0.0, target).seconds <= remaining:
@@ -174,8 +177,9 @@ class SearchDriver:
             future.cancel()
             search.put_back(labels)
         for search in self.searches.values():
-            search.put_back([*search.ready, *search.passed])
-            search.ready, search.passed = [], []
+            early = (label for each in search.compiled for label in (*each.functions, *each.failed))
+            search.put_back([*early, *search.ready, *search.passed])
+            search.compiled, search.ready, search.passed = [], [], []
 
     def _stream(self, awaited: WorkloadSearch | None = None) -> Ended:
         """Compile and measure until nothing more may be tried, or no time is left for it.
@@ -423,12 +427,13 @@ class SearchDriver:
         return search.target
 
     def _warn(self, search: WorkloadSearch, target: SearchTarget) -> None:
-        """Note how much time a workload needs at least, if the budget is less."""
+        """Note how much time a workload needs at least, if the budget of its search is less."""
         plan = self.bench.final_plan(0.0, target)
         needed = self.budget.spent + search.unit_seconds(1) + plan.seconds + self.budget.kept
-        if self.budget.seconds is not None and needed > self.budget.seconds:
+        seconds = self.budget.seconds or inf
+        if needed > seconds and not self.is_campaign:
             self.bench.note(
-                f"a budget of {spelled(self.budget.seconds)} is too short for {search.title}: a"
+                f"a budget of {spelled(seconds)} is too short for {search.title}: a"
                 f" first unit and its confirmation take about {spelled(needed)}"
             )
 

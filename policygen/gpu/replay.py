@@ -100,27 +100,25 @@ class RecordedSpace:
     @property
     def goal(self) -> dict[Values, float]:
         """What a search maximizes, by variant, from all recorded samples."""
-        return self._goals(self.scores.score, self.scores.minimum)
-
-    def _goals(self, score: Floats, least: Floats) -> dict[Values, float]:
-        return {
-            values: goal_of(float(score[position]), float(least[position]))
-            for values, position in self.place.items()
-        }
+        return self.sampled_goals(0, 0)
 
     def sampled_goals(self, samples: int, seed: int) -> dict[Values, float]:
         """Return goals from medians of a few samples, drawn with replacement by the seed.
 
         Without samples, return the recorded ones.
         """
-        if not samples or not self.cells:
-            return self.goal
-        rng = np.random.default_rng(Random(seed).getrandbits(64))  # noqa: S311  no secret
-        parts = self._parts(_medians(self.cells, samples, rng))
-        weighted = zip(parts, self.scores.weights, strict=True)
-        total = reduce(add, (part.ratios @ weight for part, weight in weighted))
-        least = np.min([part.ratios.min(axis=1) for part in parts], axis=0)
-        return self._goals(total[self.scores.index], least[self.scores.index])
+        score, least = self.scores.score, self.scores.minimum
+        if samples and self.cells:
+            rng = np.random.default_rng(Random(seed).getrandbits(64))  # noqa: S311  no secret
+            parts = self._parts(_medians(self.cells, samples, rng))
+            weighted = zip(parts, self.scores.weights, strict=True)
+            score = reduce(add, (part.ratios @ weight for part, weight in weighted))
+            least = np.min([part.ratios.min(axis=1) for part in parts], axis=0)
+            score, least = score[self.scores.index], least[self.scores.index]
+        return {
+            values: goal_of(float(score[position]), float(least[position]))
+            for values, position in self.place.items()
+        }
 
     def _parts(self, medians: Floats) -> list[Part]:
         """Return the parts of the case with other centers."""

@@ -25,9 +25,7 @@ def like(old: str, value: str) -> str:
     """Spells a new value like an old one, with its namespaces or its `1 << n`."""
     if _SHIFT.fullmatch(old) and value.isdigit() and (number := int(value)).bit_count() == 1:
         return f"1 << {number.bit_length() - 1}"
-    if not _PLAIN.fullmatch(value):
-        return value
-    return _qualifier(old) + value
+    return _qualifier(old) + value if _PLAIN.fullmatch(value) else value
 
 
 def same(old: Member, new: str) -> bool:

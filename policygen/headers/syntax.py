@@ -381,9 +381,7 @@ def literal(kind: str, spelling: str) -> Value | None:
         if number.bit_length() > _MAX_BITS:
             return None
         return bool(number) if kind == "bool" else number
-    if _NUMERIC_TYPE.fullmatch(kind):
-        return None
-    return spelling
+    return None if _NUMERIC_TYPE.fullmatch(kind) else spelling
 
 
 def is_literal(spelling: str) -> bool:

@@ -258,9 +258,7 @@ def scale_items(unit: Unit | None, items: int, sizes: Mapping[str, int]) -> int 
     if unit is None:
         return items
     size = sizes.get(unit.of)
-    if size is None:
-        return None
-    return max(1, scaling(unit.scaling).items(items, size))
+    return None if size is None else max(1, scaling(unit.scaling).items(items, size))
 
 
 @cache

@@ -5,6 +5,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from math import inf
 from statistics import fmean
+from threading import Event
 from time import sleep
 from types import SimpleNamespace
 
@@ -657,6 +658,31 @@ def test_a_campaign_looks_at_all_workloads_and_gives_its_time_to_those_that_gain
         SCREENING,
     )
     assert searched > 1.5 * LOOK
+
+
+@pytest.mark.usefixtures("quick_processes")
+def test_a_campaign_names_what_it_had_no_time_for_and_counts_nothing_of_it_as_tried(db):
+    searches = [workload(kind=kind, **LARGE) for kind in ("I8", "I16")]
+    gpu, notes, over = SomeGain(I16=0), [], Event()
+
+    def compiled(search, labels):
+        if search is searches[1] and not labels:
+            assert over.wait(10)
+        return named_compiling(search, labels)
+
+    def note(text):
+        notes.append(text)
+        over.set()
+
+    clock = {"clock": lambda: gpu.now, "compiles": compiled, "budget": 0.1}
+    with driving(db, gpu, one=searches[0], more=searches[1:], **clock) as driver:
+        driver.bench.note = note
+        driver.run()
+    assert [one for one in notes if "search" in one] == [
+        f"there was no time to search {searches[1].title}"
+    ]
+    assert not searches[1].tried
+    assert searches[0].tried == searches[0].measured
 
 
 def test_a_campaign_divides_its_time_in_the_order_of_promise_not_of_the_plan(db):
