@@ -31,7 +31,7 @@ PUZZLES = re.compile(
 """Phrases of sentences that one reads twice."""
 # The figure now, which may not rise, and the goal.
 MOST: Mapping[str, tuple[int, int]] = {
-    "lines": (81_770, 55_000),
+    "lines": (81_769, 55_000),
     "modules": (280, 300),
     "modules that policygen.cli.apply reaches": (141, 150),
     "longest import chain": (16, 16),

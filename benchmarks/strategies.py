@@ -8,11 +8,11 @@ same goals, and neither sees variants that failed: policygen's strategies as in 
 --replay`, Kernel Tuner's in its simulation mode. The goal of CUB's is what a search maximizes: the
 score, or the lowest ratio of a variant that the rule does not allow; from medians of ten samples of
 each runtime workload, drawn by the seed. What counts is the goal by all samples. "From the header"
-begins with what CUB 3.6.0 has there for sm90; the hub's spaces have no base, so nothing
-begins with one, and the first configuration that has a time is left out: scores are ratios to it.
-Their times are medians of the samples without the first, as `policygen db import` has them, not
-the means that Kernel Tuner reports. A row with `1 at once` learns each outcome before it proposes
-the next variant, as Kernel Tuner's do; a search compiles and measures batches.
+begins with what CUB 3.6.0 has there for sm90; the hub's spaces have no base, so nothing begins with
+one, and the first configuration that has a time is left out: scores are ratios to it. Their times
+are medians of the samples without the first, as `policygen db import` has them, not the means that
+Kernel Tuner reports. A row with `1 at once` learns each outcome before it proposes the next
+variant, as Kernel Tuner's do; a search compiles and measures batches.
 """
 
 import argparse
@@ -79,7 +79,7 @@ class Space:
     @property
     def near(self) -> int:
         """How many variants are that near."""
-        return sum(score >= SHARE * self.best for score in self.goal.values())
+        return sum(goal >= SHARE * self.best for goal in self.goal.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ def best_after(curve: Curve, count: int) -> float | None:
 
 
 def curve(space: Space, row: Row, seed: int) -> Curve:
-    """One run, by the scores that count."""
+    """One run, by the goals that count."""
     return curve_of([space.goal[values] for values in row.evaluated(space, seed)])
 
 
@@ -273,7 +273,7 @@ def _shared_curve(row: Row, seed: int) -> Curve:
 
 
 def table(found: Sequence[Tried]) -> Iterator[str]:
-    """A table in Markdown, with the soonest of each space in bold; they have the same rows."""
+    """A table in Markdown, with the soonest of each space in bold; all have the same rows."""
     soon = {(one.space.name, one.row): one.soon for one in found}
     spaces = list({one.space.name: one.space for one in found}.values())
     yield f"| | {' | '.join(space.name for space in spaces)} |"

@@ -430,8 +430,8 @@ class SearchDriver:
         """Note how much time a workload needs at least, if the budget of its search is less."""
         plan = self.bench.final_plan(0.0, target)
         needed = self.budget.spent + search.unit_seconds(1) + plan.seconds + self.budget.kept
-        seconds = self.budget.seconds or inf
-        if needed > seconds and not self.is_campaign:
+        seconds = self.budget.seconds
+        if seconds is not None and needed > seconds and not self.is_campaign:
             self.bench.note(
                 f"a budget of {spelled(seconds)} is too short for {search.title}: a"
                 f" first unit and its confirmation take about {spelled(needed)}"

@@ -191,10 +191,11 @@ class SearchEvent(Document):
 
 
 class BestVariant(Record):
-    """A variant and its score from all samples of the database."""
+    """A variant and what a search maximizes, from all samples of the database."""
 
     variant: Variant
     score: float
+    """Its score, or its lowest ratio if the rule does not allow that."""
 
 
 class ReplayedWorkload(OfBenchmark, RunKey):
@@ -220,7 +221,6 @@ class ReplayedSpace(ReplayedWorkload):
     starts: tuple[Variant, ...]
     """The start of the strategy, in values of the space; it may be unrecorded."""
     best: BestVariant
-    """Its score, or its lowest ratio if that is not allowed: what a search maximizes."""
 
 
 class ReplayRun(ReplayedWorkload):

@@ -18,6 +18,7 @@ from policygen.report.blocks import (
     Block,
     Card,
     Cards,
+    Cell,
     Chapter,
     Code,
     Column,
@@ -325,11 +326,7 @@ def _evidence(evidence: Evidence, rows: int | None) -> Iterator[Block]:
         yield Note(((workload, "bold"), (score, ""), *worst_point, (f"; {setup}, {databases}", "")))
         yield points.table(
             ("runtime workload", "", lambda row: runtime_name(row.subbench, row.point)),
-            (
-                "base over variant",
-                "n",
-                lambda row: ((row.ratio, ""), (" slower" * (_kind(row) == "loss"), "")),
-            ),
+            ("base over variant", "n", _ratio_cell),
             shown=rows,
         )
         yield from (Listing([f"rejected: {text}"]) for text in rejected[:rows])
@@ -349,6 +346,10 @@ def _evidence(evidence: Evidence, rows: int | None) -> Iterator[Block]:
     figure = Figure("strip", [_bar(ratio) for ratio in evidence.runtime])
     summary = ((workload, "bold"), (score, ""))
     yield Fold(summary, blocks, figure=figure, anchor=review_facts.evidence_anchor(evidence))
+
+
+def _ratio_cell(row: PointRatio) -> Cell:
+    return ((row.ratio, ""), (" slower" * (_kind(row) == "loss"), ""))
 
 
 def _bar(ratio: PointRatio) -> tuple[str, float, str]:

@@ -209,7 +209,7 @@ def _runs(
     groups: Sequence[_Group], switched: Collection[str] = ()
 ) -> Iterator[tuple[str | None, list[_Group]]]:
     """Splits groups into runs that are cases of one `switch` and runs that are not."""
-    by_subject = groupby(groups, lambda run: run[0].steps[0].subject if run[0].steps else None)
+    by_subject = groupby(groups, lambda each: each[0].steps[0].subject if each[0].steps else None)
     for subject, grouped in by_subject:
         run = list(grouped)
         yield (subject if len(run) > 1 or subject in switched else None), run
@@ -234,10 +234,8 @@ def _switch_rows(subject: str, groups: Sequence[_Group], indent: str) -> list[st
     rows = [f"{indent}switch ({subject})", f"{indent}{{"]
     cases = [[_inside_first_step(nested_return) for nested_return in group] for group in groups]
     switched = {inner for case in cases for inner, _ in _runs(_groups(case)) if inner}
-    in_order = sorted(
-        zip(groups, cases, strict=True), key=lambda case: sizes_of(case[0][0].steps[0].facts)
-    )
-    for group, returns in in_order:
+    pairs = zip(groups, cases, strict=True)
+    for group, returns in sorted(pairs, key=lambda pair: sizes_of(pair[0][0].steps[0].facts)):
         rows.append(f"{label_indent}case {group[0].steps[0].facts[0].partition(' == ')[2]}:")
         rows += nested_rows(returns, body_indent, switched)
         rows += [f"{body_indent}break;"] if returns[-1].asks else []
